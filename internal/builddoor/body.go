@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/md5"  //nolint:gosec // S3's ETag and Content-MD5 are defined with it; it protects nothing here
-	"crypto/sha1" //nolint:gosec // one of S3's checksums of transport
+	"crypto/sha1" //nolint:gosec // one of S3's checksums for transport
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The values of X-Amz-Content-Sha256 that are no digest. Source: "Authenticating Requests: Using the Authorization Header" of the S3 API reference.
+// The values of X-Amz-Content-Sha256 that are not digests. Source: "Authenticating Requests: Using the Authorization Header" of the S3 API reference.
 const (
 	unsignedPayload  = "UNSIGNED-PAYLOAD"
 	signedChunks     = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
@@ -30,10 +30,10 @@ const (
 const (
 	checksumPrefix = "x-amz-checksum-"
 	trailersMax    = 8
-	lineMax        = 1024 // bytes of the head of a chunk, or of a trailer
+	lineMax        = 1024 // bytes of the header of a chunk, or of a trailer
 )
 
-// checksums are the algorithms that clients may name. The polynomial of CRC64NVME is written with its lowest bit first, as hash/crc64 wants.
+// checksums are the algorithms that clients may name. The polynomial of CRC64NVME is written with its lowest bit first, as hash/crc64 requires.
 var checksums = map[string]func() hash.Hash{
 	"crc32":     func() hash.Hash { return crc32.NewIEEE() },
 	"crc32c":    func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) },
@@ -42,11 +42,11 @@ var checksums = map[string]func() hash.Hash{
 	"sha256":    sha256.New,
 }
 
-// body is the content of a request. At its end it checks all that the client said of it: signature, digest, length and checksums. Only then does it
-// return io.EOF, so content that was not what the client signed is never stored.
+// body is the content of a request. At its end it checks the client's statements about it: signature, digest, length and checksums. Only then does it
+// return io.EOF, so content that differs from what the client signed is never stored.
 type body struct {
-	source io.Reader // the content without what frames it
-	chunks *chunks   // nil unless the body is framed
+	source io.Reader // the content without its framing
+	chunks *chunks   // nil unless the body is chunked
 	length int64     // that the client announced; -1: none
 	read   int64
 	limit  int64
@@ -61,7 +61,7 @@ type body struct {
 	err    error
 }
 
-// newBody prepares to read the content of a request that is signed. limit is the most bytes that it may have.
+// newBody prepares to read the content of a signed request. limit is its maximum size in bytes.
 func newBody(r *http.Request, s *signed, limit int64) (*body, error) {
 	b := &body{source: r.Body, length: r.ContentLength, limit: limit, md5: md5.New(), md5Of: r.Header.Get("Content-Md5")} //nolint:gosec // see the import
 	trailer := strings.ToLower(strings.TrimSpace(r.Header.Get("X-Amz-Trailer")))
@@ -129,7 +129,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// finish returns io.EOF if the content is what the client said.
+// finish returns io.EOF if the content matches the client's statements.
 func (b *body) finish() error {
 	if b.length >= 0 && b.read != b.length {
 		return fail(http.StatusBadRequest, "IncompleteBody", "the content has %d bytes; the client announced %d", b.read, b.length)
@@ -152,7 +152,7 @@ func (b *body) finish() error {
 	return io.EOF
 }
 
-// etag is the S3 tag of the content, once it is read: its MD5.
+// etag returns the S3 tag of the content once it has been read: its MD5.
 func (b *body) etag() string { return hex.EncodeToString(b.md5.Sum(nil)) }
 
 // chunks reads a body of the form aws-chunked, and checks the signature of each chunk:
@@ -162,7 +162,7 @@ type chunks struct {
 	in       *bufio.Reader
 	trailers bool
 	signed   *signed // nil: the chunks have no signatures
-	last     string  // the signature before
+	last     string  // the previous signature
 	sum      hash.Hash
 
 	left  int64  // of the chunk
@@ -198,7 +198,7 @@ func (c *chunks) Read(p []byte) (n int, err error) {
 	return n, broken(err)
 }
 
-// broken makes the early end of a body an error that is not its end.
+// broken turns the premature end of a body into an error other than io.EOF.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -210,7 +210,7 @@ func malformed(format string, args ...any) error {
 	return fail(http.StatusBadRequest, "IncompleteBody", "aws-chunked: "+format, args...)
 }
 
-// line reads up to \r\n, which it leaves out.
+// line reads a line without its \r\n.
 func (c *chunks) line() (string, error) {
 	text, err := c.in.ReadSlice('\n')
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
@@ -250,7 +250,7 @@ func (c *chunks) head() error {
 	return nil
 }
 
-// emptySum is the SHA-256 of nothing, for the headers that a chunk does not have.
+// emptySum is the SHA-256 of nothing. It stands for the headers that a chunk does not have.
 const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (c *chunks) verify() error {
@@ -269,7 +269,7 @@ func (c *chunks) matches(text, signature string) error {
 	return nil
 }
 
-// end reads what follows the last chunk.
+// end reads the trailers after the last chunk.
 func (c *chunks) end() error {
 	if err := c.verify(); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (c *chunks) end() error {
 	canonical, signature := "", ""
 	for n := 0; ; n++ {
 		text, err := c.line()
-		if err != nil && !(errors.Is(err, io.EOF) && n > 0) { // some clients leave out the last empty line
+		if err != nil && !(errors.Is(err, io.EOF) && n > 0) { // some clients omit the last empty line
 			return err
 		}
 		if text == "" {
@@ -303,7 +303,7 @@ func (c *chunks) end() error {
 	return c.matches("AWS4-HMAC-SHA256-TRAILER\n"+c.signed.date+"\n"+c.signed.scope+"\n"+c.last+"\n"+hex.EncodeToString(sum[:]), signature)
 }
 
-// patient is a body whose client may take its time, as long as it sends something within each pause.
+// patient is a body without a total time limit: the client must only send something within each pauseMax.
 type patient struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -316,7 +316,7 @@ const pauseMax = 60 * time.Second
 func (p *patient) Read(b []byte) (int, error) {
 	if now := time.Now(); now.Sub(p.asked) > time.Second {
 		p.asked = now
-		// A connection without deadlines is one of a test.
+		// Only connections in tests have no deadlines.
 		_ = p.control.SetReadDeadline(now.Add(pauseMax))
 		_ = p.control.SetWriteDeadline(now.Add(2 * pauseMax))
 	}

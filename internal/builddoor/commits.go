@@ -11,11 +11,11 @@ import (
 
 // Bounds of commits.
 const (
-	commitWait = 20 * time.Second // for the answer; proxies close connections on which nothing happens for a minute
+	commitWait = 20 * time.Second // for the answer; proxies close connections that are idle for a minute
 	commitsMax = 16               // at a time
 )
 
-// commits are the pushed builds that are being recorded. In a cluster that takes as long as the copies of the files: the client asks again until it is done.
+// commits are the pushed builds that are being recorded. In a cluster that takes until the files are copied; the client asks again until it is done.
 type commits struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -25,7 +25,7 @@ type commits struct {
 	open map[string]*committing // by build
 }
 
-// committing is one of them.
+// committing is the commit of one build.
 type committing struct {
 	manifest buildfiles.Digest
 	done     chan struct{}
@@ -38,7 +38,7 @@ func newCommits() *commits {
 	return c
 }
 
-// close ends what is open, and waits for it.
+// close cancels the open commits and waits for them.
 func (c *commits) close() {
 	c.mu.Lock()
 	c.cancel()
@@ -46,7 +46,7 @@ func (c *commits) close() {
 	c.work.Wait()
 }
 
-// run has a commit carried out, or waits for one of the same files that is under way. done is false if it takes longer than a client should wait for the answer.
+// run runs a commit, or waits for a running one of the same files. done is false if it takes longer than a client should wait for the answer.
 func (c *commits) run(build string, m *buildfiles.Manifest, commit func(context.Context) error) (done bool, err error) {
 	text, err := m.Encode()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *commits) run(build string, m *buildfiles.Manifest, commit func(context.
 	}
 }
 
-// join begins a commit, or finds the one that is open.
+// join begins a commit or finds the open one.
 func (c *commits) join(build string, manifest buildfiles.Digest, commit func(context.Context) error) (*committing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

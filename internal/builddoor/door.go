@@ -1,5 +1,5 @@
-// Package builddoor takes the files of builds and gives them to hosts. Clients upload a zip with the few operations of S3 that
-// `aws gamelift upload-build` and the SDKs use, or only the parts that the service does not have yet; hosts fetch parts by their digest.
+// Package builddoor receives the files of builds and serves them to hosts. Clients upload a zip with the few S3 operations that
+// `aws gamelift upload-build` and the SDKs use, or only the parts that the service does not have yet. Hosts fetch parts by digest.
 package builddoor
 
 import (
@@ -29,22 +29,22 @@ import (
 )
 
 const (
-	// Bucket is where builds are uploaded. A name with an underscore is no host name, so every SDK writes it into the path.
+	// Bucket is the bucket for uploads of builds. A name with an underscore cannot be a host name, so every SDK writes it into the path.
 	Bucket = "muster_builds"
 	// UploadPrefix begins the paths of uploads.
 	UploadPrefix = "/" + Bucket + "/"
-	// FetchPrefix begins the paths from which hosts fetch builds.
+	// FetchPrefix begins the paths at which hosts fetch builds.
 	FetchPrefix = "/builds/v1/"
 
-	suffix = ".zip" // of the object of a build, behind the build's id
+	suffix = ".zip" // of the object of a build, after the build's id
 )
 
 // Bounds of the door.
 const (
-	KeyLife     = time.Hour // of upload credentials; the cloud's last 15 minutes, too little for a large build on a slow line
-	uploadsMax  = 32        // requests with content at a time
-	fetchesMax  = 128       // requests of hosts at a time
-	readingsMax = 2         // manifests that are read from requests at a time: one takes several times its size in memory
+	KeyLife     = time.Hour // of upload credentials; the cloud service's are valid for 15 minutes, which is too short for a large build over a slow connection
+	uploadsMax  = 32        // concurrent requests with content
+	fetchesMax  = 128       // concurrent requests of hosts
+	readingsMax = 2         // manifests that are read from requests concurrently: each takes several times its size in memory
 )
 
 // Config is what a Door needs.
@@ -52,9 +52,9 @@ type Config struct {
 	Engine  *engine.Engine
 	Secret  identity.CellSecret
 	Objects *objects.Store           // uploads, until they are builds
-	Parts   objects.Parts            // what builds consist of; nil: they are in Objects alone
-	Net     *requests.Net            // to the other nodes of a cluster; nil: there is none
-	Private func(*http.Request) bool // no network on the way could read or change the request
+	Parts   objects.Parts            // the parts of builds; nil: only in Objects
+	Net     *requests.Net            // to the other nodes of a cluster; nil: no cluster
+	Private func(*http.Request) bool // reports whether others on the network could not read or change a request
 	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 	Log     *slog.Logger
@@ -67,12 +67,12 @@ type Door struct {
 
 	uploads, fetches, readings chan struct{}
 
-	completing sync.Mutex // an upload is completed once
+	completing sync.Mutex // so that an upload is completed only once
 	intake     intake
 	commits    *commits
 }
 
-// New makes a Door. It makes builds of uploads once Start is called.
+// New makes a Door. Run turns uploads into builds.
 func New(c Config) *Door {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -86,15 +86,15 @@ func New(c Config) *Door {
 	}
 }
 
-// Place returns where the files of a build are uploaded.
+// Place returns the bucket and key at which the files of a build are uploaded.
 func (d *Door) Place(build string) (bucket, key string) { return Bucket, build + suffix }
 
-// Key makes credentials for the upload of a build.
+// Key returns credentials for the upload of a build.
 func (d *Door) Key(build string) identity.UploadKey {
 	return d.Secret.UploadKey(build, d.Now().Add(KeyLife))
 }
 
-// Serves reports whether a path is one of this door.
+// Serves reports whether a path belongs to this door.
 func Serves(path string) bool {
 	return strings.HasPrefix(path, UploadPrefix) || strings.HasPrefix(path, FetchPrefix) || path == "/"+Bucket
 }
@@ -109,7 +109,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Refuse answers that the service takes no such request; the text says why.
+// Refuse answers that the service does not accept such requests; message explains why.
 func Refuse(w http.ResponseWriter, message string) {
 	writeError(w, &apiError{Code: "AccessDenied", Message: message, status: http.StatusForbidden})
 }
@@ -139,7 +139,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		d.Log.Error("upload of a build failed", "path", r.URL.Path, "error", err)
 		refused = &apiError{Code: "InternalError", Message: "the service could not store the content", status: http.StatusInternalServerError}
 	}
-	w.Header().Set("Connection", "close") // the rest of the content is not wanted
+	w.Header().Set("Connection", "close") // the rest of the content is not read
 	writeError(w, refused)
 }
 
@@ -155,10 +155,10 @@ func writeXML(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
-	_, _ = w.Write(append([]byte(xml.Header), text...)) // the client has gone if it fails
+	_, _ = w.Write(append([]byte(xml.Header), text...)) // fails if the client has gone
 }
 
-// enter takes one of the places of a kind of request; false: all are taken.
+// enter takes one of the slots for a kind of request; false: all are taken.
 func enter(places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
@@ -172,7 +172,7 @@ func slowDown() error {
 	return fail(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate: too many uploads at a time.")
 }
 
-// serveUpload checks who uploads, and to which build.
+// serveUpload authenticates an upload and finds its build.
 func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
 	s, err := d.authenticate(r)
 	if err != nil {
@@ -209,28 +209,28 @@ func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
 	return operation(u)
 }
 
-// Bounds of what is read of a refused upload.
+// Limits for reading the rest of a refused upload.
 const (
 	refusedBytesMax = 16 << 20
 	refusedWait     = 5 * time.Second
 )
 
-// readOn reads what a client still sends of a refused upload. Most clients send all before they read the answer, and would never see it if the
-// connection was closed before.
+// readOn reads the rest of a refused upload. Most clients send everything before they read the answer, and would never see it if the
+// connection was closed earlier.
 func readOn(r *http.Request, control *http.ResponseController) {
-	_ = control.SetReadDeadline(time.Now().Add(refusedWait)) // a connection without deadlines is one of a test
+	_ = control.SetReadDeadline(time.Now().Add(refusedWait)) // only connections in tests have no deadlines
 	body := r.Body
 	if p, ok := body.(*patient); ok {
 		body = p.ReadCloser
 	}
-	_, _ = io.CopyN(io.Discard, body, refusedBytesMax) // the answer goes out in any case
+	_, _ = io.CopyN(io.Discard, body, refusedBytesMax) // the answer is sent in any case
 }
 
-// operationOf names an operation of S3, or one of the service's own, by method, parameters and headers.
+// operationOf names an operation of S3 or of the service by method, parameters and headers.
 func operationOf(r *http.Request, query url.Values) string {
 	name := r.Method
 	for _, parameter := range slices.Sorted(maps.Keys(query)) {
-		if lower := strings.ToLower(parameter); lower != "x-id" && !strings.HasPrefix(lower, "x-amz-") { // SDKs name the operation; presigned URLs are signed
+		if lower := strings.ToLower(parameter); lower != "x-id" && !strings.HasPrefix(lower, "x-amz-") { // SDKs add x-id, presigned URLs add x-amz-…
 			name += " " + parameter
 		}
 	}

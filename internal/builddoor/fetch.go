@@ -13,17 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/s3"
 )
 
-// ticketQuery is the parameter of the URLs of a build that has the ticket.
+// ticketQuery is the parameter with the ticket in the URLs of a build.
 const ticketQuery = "ticket"
 
-// FetchPath is the path and query at which hosts fetch the manifest of a build until the ticket expires. The parts are behind the same path, at
+// FetchPath returns the path and query at which hosts fetch the manifest of a build until the ticket expires. The parts are below the same path, at
 // /parts/<digest>, with the same query.
 func (d *Door) FetchPath(manifest string, life time.Duration) string {
 	return FetchPrefix + manifest + "?" + ticketQuery + "=" + d.Secret.BuildTicket(manifest, d.Now().Add(life))
 }
 
-// serveFetch gives a manifest or a part to a host, from any byte on. A client that has the ticket of one build and the digest of a part of another one has its
-// content already, so the part is not looked up in the manifest.
+// serveFetch serves a manifest or a part to a host, from any byte on. A client with the ticket of one build and the digest of a part of another one already has
+// its content, so the part is not looked up in the manifest.
 func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 	manifest, part, isPart := strings.Cut(strings.TrimPrefix(r.URL.Path, FetchPrefix), "/parts/")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -66,7 +66,7 @@ func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer content.Close()
-	// A part has 8 MiB at most; a connection without deadlines is one of a test.
+	// A part has at most 8 MiB. Only connections in tests have no deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(5 * pauseMax))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, immutable")

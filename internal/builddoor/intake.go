@@ -20,11 +20,11 @@ import (
 
 // Times of the intake.
 const (
-	retryAfter = 30 * time.Second // an upload that could not be read, for the disk's sake or because the service refuses changes
+	retryAfter = 30 * time.Second // for an upload that could not be processed because of the disk, or because the service refuses changes
 	sweepEvery = 15 * time.Minute
 )
 
-// intake makes builds of complete uploads, one at a time, so that memory and disk have one to bear.
+// intake turns complete uploads into builds, one at a time, to limit the load on memory and disk.
 type intake struct {
 	mu      sync.Mutex
 	waiting []waiting
@@ -37,7 +37,7 @@ type waiting struct {
 	by    audit.Origin // of the upload
 }
 
-// Of the entries in the audit log about uploads.
+// Principal and operation of uploads in the audit log.
 const (
 	uploadCredentials = "upload credentials"
 	uploadOperation   = "UploadBuild"
@@ -65,7 +65,7 @@ func (q *intake) next() (x waiting, ok bool) {
 	return x, true
 }
 
-// Run makes builds of uploads, those too that a crash left, and sweeps what no build needs, until ctx ends.
+// Run turns uploads into builds, including those left by a crash, and removes files that no build needs, until ctx ends.
 func (d *Door) Run(ctx context.Context) {
 	defer d.commits.close()
 	left, err := d.Objects.Uploads()
@@ -73,7 +73,7 @@ func (d *Door) Run(ctx context.Context) {
 		d.Log.Error("uploads of builds cannot be listed: those that were complete at the last stop stay INITIALIZED", "error", err)
 	}
 	for _, build := range left {
-		d.intake.add(waiting{build, audit.Origin{Principal: uploadCredentials, Door: audit.DoorBuilds, Operation: uploadOperation}}) // its address is not known any more
+		d.intake.add(waiting{build, audit.Origin{Principal: uploadCredentials, Door: audit.DoorBuilds, Operation: uploadOperation}}) // its address is no longer known
 	}
 	sweep, retry := time.NewTimer(sweepEvery), time.NewTimer(0)
 	defer sweep.Stop()
@@ -120,7 +120,7 @@ func (d *Door) inUse(ctx context.Context) (all []buildfiles.Digest, err error) {
 	return all, err
 }
 
-// Manifests returns those of all builds, and of the fleets whose build was deleted.
+// Manifests returns the manifests of all builds, and of the fleets whose build was deleted.
 func Manifests(v *cell.View) (all []buildfiles.Digest, err error) {
 	for _, text := range v.Manifests() {
 		digest, err := buildfiles.ParseDigest(text)
@@ -146,7 +146,7 @@ func (d *Door) find(ctx context.Context, build string) (b fleet.Build, ok bool, 
 	return b, ok, err
 }
 
-// take makes a build of an upload if it is complete and has not been used yet. A crash at any moment leaves it as it was, or done.
+// take turns an upload into a build if the upload is complete and not used yet. After a crash, this is either done or can be repeated.
 func (d *Door) take(ctx context.Context, build string) error {
 	b, exists, err := d.find(ctx, build)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *Door) take(ctx context.Context, build string) error {
 	return d.clear(build)
 }
 
-// clear removes all files of an upload but what a client needs that repeats its last request.
+// clear removes the files of an upload, except what it takes to answer a repeat of the client's last request.
 func (d *Door) clear(build string) error {
 	names, err := d.Objects.StagedFiles(build)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d *Door) clear(build string) error {
 	return err
 }
 
-// unpack checks a zip, stores its files, and records what became of it.
+// unpack checks a zip, stores its files, and records the outcome.
 func (d *Door) unpack(ctx context.Context, build string, o object) error {
 	began := time.Now()
 	zip, err := d.joined(build, o)
@@ -215,12 +215,12 @@ func (d *Door) unpack(ctx context.Context, build string, o object) error {
 		return d.failBuild(ctx, build, full.Reason)
 	}
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && (refusal.Reason == domain.NotFound || refusal.Reason == domain.Conflict) {
-		return nil // it was deleted, or got its files in another way
+		return nil // the build was deleted, or got its files in another way
 	}
 	return err
 }
 
-// record makes a build of files that are stored.
+// record makes stored files the content of a build.
 func (d *Door) record(ctx context.Context, build string, m *buildfiles.Manifest) (stored buildfiles.Digest, err error) {
 	err = d.Parts.Commit(ctx, m, func(manifest buildfiles.Digest) error {
 		stored = manifest
@@ -243,10 +243,10 @@ func (d *Door) failBuild(ctx context.Context, build, reason string) error {
 	return err
 }
 
-// joined reads the files of an object as one.
+// joined reads the files of an object as one file.
 type joined struct {
 	files []io.ReaderAt
-	ends  []int64 // of each file in the whole
+	ends  []int64 // of each file, as an offset in the whole
 	size  int64
 	close []io.Closer
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/musterhq/muster/internal/cluster/requests"
 )
 
-// In a cluster, every node takes uploads. The zip of a build is at the node that took it until the build is READY; of an upload in parts, that is the node at which
-// it began, which is named in the id of the upload: the others forward to it. A change of the leader does not matter to uploads.
+// In a cluster, every node accepts uploads. The zip of a build stays at the node that received it until the build is READY. A multipart upload stays at the node where it
+// began; the upload's id names that node, and other nodes forward to it. A change of the leader does not affect uploads.
 
-// QuestionPrefix begins the paths of the questions of other nodes: GET with a build behind it returns the object that was uploaded for it.
+// QuestionPrefix begins the paths of requests from other nodes: GET with a build id at the end returns the object that was uploaded for it.
 const QuestionPrefix = "/builds/uploads/"
 
 const objectWait = 3 * time.Second // for the answers of other nodes
@@ -26,7 +26,7 @@ const objectWait = 3 * time.Second // for the answers of other nodes
 // randomDigits is the length of a randomID.
 const randomDigits = 32
 
-// multipartID makes the id of an upload in parts.
+// multipartID returns the id for a new multipart upload.
 func (d *Door) multipartID() string {
 	if d.Net == nil {
 		return randomID()
@@ -34,7 +34,7 @@ func (d *Door) multipartID() string {
 	return randomID() + "-" + d.Net.Self()
 }
 
-// elsewhere is the node that has the upload of a request; empty: it is this one, or no member.
+// elsewhere returns the other node that has the upload of a request; empty: it is this node, or no member.
 func (d *Door) elsewhere(r *http.Request, query url.Values) string {
 	id := query.Get("uploadId")
 	if d.Net == nil || len(id) < randomDigits+2 || id[randomDigits] != '-' || requests.Forwarded(r) {
@@ -55,7 +55,7 @@ func (d *Door) forward(w http.ResponseWriter, r *http.Request, node string) (err
 	return err
 }
 
-// ServeQuestion answers another node with the object of a build.
+// ServeQuestion sends the object of a build to another node.
 func (d *Door) ServeQuestion(w http.ResponseWriter, r *http.Request) {
 	build := strings.TrimPrefix(r.URL.Path, QuestionPrefix)
 	if r.Method != http.MethodGet || build == "" || strings.ContainsAny(build, `/\.`) {
@@ -71,11 +71,11 @@ func (d *Door) ServeQuestion(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "nothing was uploaded here for the build", http.StatusNotFound)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(o) // the other node has gone if it fails
+		_ = json.NewEncoder(w).Encode(o) // fails if the other node has gone
 	}
 }
 
-// anyObject is the object of the build, at any node that answers: a client that lost an answer may repeat its request elsewhere.
+// anyObject returns the object of the build from any node that answers: a client that lost an answer may repeat its request at another node.
 func (u *upload) anyObject() (o object, ok bool, err error) {
 	if o, ok, err = u.object(u.build); ok || err != nil || u.Net == nil {
 		return o, ok, err
@@ -88,7 +88,7 @@ func (u *upload) anyObject() (o object, ok bool, err error) {
 		asking.Go(func() {
 			theirs, err := u.objectAt(ctx, node)
 			if err != nil {
-				return // as if it had none: the client gets a refusal then, and nothing is lost
+				return // treated as if it had none: the client then gets a refusal, and nothing is lost
 			}
 			found.Lock()
 			defer found.Unlock()

@@ -14,12 +14,12 @@ import (
 	"github.com/musterhq/muster/internal/objects"
 )
 
-// The requests of `muster build push`, which sends only what the service does not have. They have the path and the credentials of
+// The requests of `muster build push`, which sends only the missing parts. They have the path and the credentials of
 // an upload, and these parameters in the query.
 const (
-	MissingQuery = "muster-missing" // POST a manifest: which parts are missing?
+	MissingQuery = "muster-missing" // POST a manifest: returns the missing parts
 	PartQuery    = "muster-part"    // PUT a part; the value is its digest
-	CommitQuery  = "muster-commit"  // POST the manifest: the build has these files; Accepted: ask again, the nodes of a cluster still copy them
+	CommitQuery  = "muster-commit"  // POST the manifest: makes these the files of the build; Accepted: ask again, the nodes of a cluster are still copying them
 )
 
 // Missing is the answer to a manifest.
@@ -63,7 +63,7 @@ func (u *upload) missingParts() error {
 func (u *upload) answer(status int, v any) error {
 	u.w.Header().Set("Content-Type", "application/json")
 	u.w.WriteHeader(status)
-	_ = json.NewEncoder(u.w).Encode(v) // the client has gone if it fails
+	_ = json.NewEncoder(u.w).Encode(v) // fails if the client has gone
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (u *upload) commit() error {
 	return err
 }
 
-// isClients reports whether an error is the client's: its connection broke, or it sent less than it announced.
+// isClients reports whether the client caused an error: its connection broke, or it sent less than it announced.
 func isClients(err error) bool {
 	_, isNet := errors.AsType[net.Error](err)
 	return isNet || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrBodyReadAfterClose)

@@ -1,7 +1,7 @@
 package builddoor
 
 import (
-	"crypto/md5" //nolint:gosec // S3's tag of an object in parts is defined with it
+	"crypto/md5" //nolint:gosec // S3's tag of a multipart object is defined with it
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -19,12 +19,12 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 )
 
-// Bounds of S3, which clients know.
+// The limits of S3, which clients know.
 const (
 	partSizeMax   = 5 << 30
 	partsMax      = 10_000
 	completionMax = 4 << 20 // bytes of the list of parts
-	multipartsMax = 4       // uploads in parts that are open for one build
+	multipartsMax = 4       // open multipart uploads of one build
 )
 
 // upload is one request for a build.
@@ -39,7 +39,7 @@ type upload struct {
 	by     audit.Origin
 }
 
-// Files of an upload. A crash leaves complete files only; objectFile says which of them are the object.
+// Files of an upload. A crash leaves only complete files; objectFile lists those that form the object.
 const (
 	objectFile    = "object.json"
 	multipartMark = "multipart-" // + upload id: the upload was created
@@ -72,7 +72,7 @@ func quoted(etag string) string { return `"` + etag + `"` }
 // content prepares to read the content of the request.
 func (u *upload) content(limit int64) (*body, error) { return newBody(u.r, u.signed, limit) }
 
-// putObject stores a zip that comes in one request.
+// putObject stores a zip that was sent in one request.
 func (u *upload) putObject() error {
 	if !u.open {
 		return u.again()
@@ -96,7 +96,7 @@ func (u *upload) putObject() error {
 	return nil
 }
 
-// again answers an upload for a build that has its files: the client has lost the answer if it sends the same content.
+// again answers an upload for a build that has its files: if the client sends the same content, it probably lost the answer.
 func (u *upload) again() error {
 	content, err := u.content(partSizeMax)
 	if err != nil {
@@ -121,7 +121,7 @@ func (u *upload) taken() error {
 	return fail(http.StatusConflict, "InvalidObjectState", "build %s has its files already; create another build for other files", u.build)
 }
 
-// complete makes an upload the object of its build. The first one wins; a repeat of it is no error.
+// complete makes an upload the object of its build. The first one wins; repeating it is no error.
 func (u *upload) complete(o object) error {
 	u.completing.Lock()
 	defer u.completing.Unlock()
@@ -148,7 +148,7 @@ func (u *upload) complete(o object) error {
 	return nil
 }
 
-// headObject tells what was uploaded.
+// headObject describes the uploaded object.
 func (u *upload) headObject() error {
 	o, ok, err := u.anyObject()
 	if err != nil {
@@ -201,14 +201,14 @@ func (u *upload) createMultipart() error {
 	return nil
 }
 
-// piece is a part of an upload in parts.
+// piece is a part of a multipart upload.
 type piece struct {
 	number int
 	etag   string
 	name   string // of its file
 }
 
-// pieces are those of an upload in parts, in order; several of one number if the client sent it again.
+// pieces returns the parts of a multipart upload in order, several of one number if the client sent it again.
 func (u *upload) pieces() (id string, all []piece, err error) {
 	id = u.query.Get("uploadId")
 	names, err := u.Objects.StagedFiles(u.build)
@@ -226,7 +226,7 @@ func (u *upload) pieces() (id string, all []piece, err error) {
 			all = append(all, piece{n, etag, name})
 		}
 	}
-	return id, all, nil // the names of files are in order, and numbers have five digits
+	return id, all, nil // file names are sorted, and numbers have five digits
 }
 
 func (u *upload) putPart() error {
@@ -245,7 +245,7 @@ func (u *upload) putPart() error {
 	if err != nil {
 		return err
 	}
-	// The tag is known at the end only, and belongs into the name: the list of parts is then what the directory has.
+	// The tag is known only at the end. It is part of the name, so that the directory is the list of parts.
 	temporary := wholeMark + randomID()
 	if _, err := u.Objects.Stage(u.build, temporary, content); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (u *upload) completeMultipart() error {
 			return fail(http.StatusBadRequest, "InvalidPartOrder", "part %d stands behind part %d; want them in order", p.PartNumber, last)
 		}
 		last = p.PartNumber
-		raw, _ := hex.DecodeString(etag) // it is part of a name that this door made
+		raw, _ := hex.DecodeString(etag) // valid, because this door made the name that contains it
 		tags.Write(raw)
 		o.Files = append(o.Files, all[at].name)
 	}

@@ -38,20 +38,20 @@ func wrongSignature() error {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// signed is a request whose signature is right.
+// signed is a request with a valid signature.
 type signed struct {
 	upload    identity.UploadKey
 	key       *sigv4.Key
 	date      string
 	scope     string
 	signature string
-	payload   string // X-Amz-Content-Sha256, or what stands for it
+	payload   string // X-Amz-Content-Sha256, or its replacement
 }
 
 const (
 	service      = "s3"
 	queryPrefix  = "X-Amz-"
-	presignedMax = 7 * 24 * time.Hour // the longest validity of a URL that S3 takes
+	presignedMax = 7 * 24 * time.Hour // the longest validity of a URL that S3 accepts
 )
 
 // authenticate checks the signature of a request: in its header, or in the query of a presigned URL. The content is checked when it is read.
@@ -107,7 +107,7 @@ func (d *Door) authenticate(r *http.Request) (*signed, error) {
 		return nil, d.failed(r, signin.WrongSecret, a.KeyID, wrongSignature())
 	}
 	switch {
-	case !now.Before(upload.Expires): // said only to those who have the secret
+	case !now.Before(upload.Expires): // revealed only to clients that have the secret
 		return nil, fail(http.StatusBadRequest, "ExpiredToken", "The provided token has expired: RequestUploadCredentials returns a new one.")
 	case (s.payload == unsignedPayload || s.payload == unsignedTrailers) && !d.Private(r):
 		return nil, fail(http.StatusForbidden, "AccessDenied", "%s is taken over TLS only, because others on the way could change the content", s.payload)
@@ -123,7 +123,7 @@ func (d *Door) failed(r *http.Request, reason signin.Reason, keyID string, err e
 	return err
 }
 
-// canonical is what the client signed. S3 escapes a path once, where other services do so twice.
+// canonical returns the text that the client signed. S3 escapes a path once, whereas other services do so twice.
 func canonical(r *http.Request, query url.Values, a *sigv4.Authorization, payload string) []byte {
 	text := append([]byte(r.Method), '\n')
 	text = append(sigv4.AppendEscaped(text, r.URL.Path, "/"), '\n')

@@ -1,5 +1,5 @@
-// Package buildfetch brings builds to a host. It checks everything against its digest before a build has its name, takes from the host's other builds what did not
-// change, and continues where it was interrupted.
+// Package buildfetch fetches builds to a host. It verifies all content against its digest before a build gets its final name, reuses unchanged content of the host's other
+// builds, and continues after an interruption.
 package buildfetch
 
 import (
@@ -29,11 +29,11 @@ import (
 const (
 	buildsDir    = "builds"    // builds/DIGEST: a complete build
 	manifestsDir = "manifests" // manifests/DIGEST: the manifest of such a build
-	unfinished   = ".new-"     // begins the name of a build that is not complete
+	unfinished   = ".new-"     // begins the name of an incomplete build
 	leaving      = ".gone-"    // begins the name of a build that is being removed
 
 	partsAtATime = 4
-	attemptsMax  = 6 // in a row without a byte, of one request
+	attemptsMax  = 6 // in a row without a byte, for one request
 )
 
 // Builds are the builds on a host, below one directory. One process at a time uses it.
@@ -46,16 +46,16 @@ type Builds struct {
 	remove   func(path string) error                      // nil: os.RemoveAll
 }
 
-// ErrTicket is the error of a URL that the service no longer takes: it hands out another one.
+// ErrTicket means that the service no longer accepts the URL. The service issues another one.
 var ErrTicket = errors.New("the service refuses the URL of the build: its ticket has expired")
 
-// Path is where a build is once it was fetched.
+// Path returns the directory of a build after it was fetched.
 func (b *Builds) Path(manifest buildfiles.Digest) string {
 	return filepath.Join(b.Dir, buildsDir, manifest.String())
 }
 
-// Fetch returns the directory of a build, after it has fetched what the host does not have. from is the URL of its manifest, which the service hands out. A build
-// that was interrupted continues with the next call. Fetches wait for each other.
+// Fetch returns the directory of a build, after fetching the content that the host lacks. from is the URL of its manifest, which the service issues. The next call
+// continues an interrupted fetch. Concurrent calls wait for each other.
 func (b *Builds) Fetch(ctx context.Context, from string, manifest buildfiles.Digest) (dir string, err error) {
 	b.fetching.Lock()
 	defer b.fetching.Unlock()
@@ -90,7 +90,7 @@ func (b *Builds) Fetch(ctx context.Context, from string, manifest buildfiles.Dig
 	return dir, atomicfile.Rename(staging, dir)
 }
 
-// manifest reads it from the disk, or fetches it.
+// manifest reads a manifest from the disk or fetches it.
 func (b *Builds) manifest(ctx context.Context, from string, digest buildfiles.Digest) (*buildfiles.Manifest, error) {
 	at := filepath.Join(b.Dir, manifestsDir, digest.String())
 	text, err := os.ReadFile(at)
@@ -107,7 +107,7 @@ func (b *Builds) manifest(ctx context.Context, from string, digest buildfiles.Di
 	return buildfiles.ParseManifest(text)
 }
 
-// fetch is one build that is being fetched.
+// fetch is a build that is being fetched.
 type fetch struct {
 	*Builds
 	from  string
@@ -115,7 +115,7 @@ type fetch struct {
 	known known
 }
 
-// known is where content is on this host.
+// known locates content on this host.
 type known struct {
 	files map[fileKey]string
 	parts map[buildfiles.Digest]place
@@ -131,10 +131,10 @@ type place struct {
 	at   int64
 }
 
-// known lists the content of the complete builds. It is checked when it is used.
+// known lists the content of the complete builds. The content is verified when it is used.
 func (b *Builds) known() known {
 	k := known{map[fileKey]string{}, map[buildfiles.Digest]place{}}
-	all, _ := os.ReadDir(filepath.Join(b.Dir, manifestsDir)) // without it, all is fetched
+	all, _ := os.ReadDir(filepath.Join(b.Dir, manifestsDir)) // if this fails, everything is fetched
 	for _, entry := range all {
 		digest, err := buildfiles.ParseDigest(entry.Name())
 		if err != nil {
@@ -172,7 +172,7 @@ func (f *fetch) file(ctx context.Context, file *buildfiles.File) error {
 		return nil
 	}
 	if _, ok := f.known.files[fileKey{file.Digest, file.Executable}]; ok {
-		_ = f.root.Remove(file.Path) // an interrupted fetch may have linked it to a file that is damaged now
+		_ = f.root.Remove(file.Path) // an interrupted fetch may have linked it to a file that is now damaged
 	}
 	mode := fs.FileMode(0o644)
 	if file.Executable {
@@ -198,7 +198,7 @@ func (f *fetch) file(ctx context.Context, file *buildfiles.File) error {
 	return out.Sync()
 }
 
-// link makes the file a second name of an equal one in another build, and reports whether it could.
+// link hard-links the file to an equal one in another build, and reports whether that succeeded.
 func (f *fetch) link(file *buildfiles.File) bool {
 	old := f.known.files[fileKey{file.Digest, file.Executable}]
 	if old == "" {
@@ -219,7 +219,7 @@ func (f *fetch) link(file *buildfiles.File) bool {
 	return os.Link(old, filepath.Join(f.root.Name(), filepath.FromSlash(file.Path))) == nil
 }
 
-// content writes the parts that the file does not have, several at a time.
+// content writes the missing parts of the file, several concurrently.
 func (f *fetch) content(ctx context.Context, out *os.File, file *buildfiles.File) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtATime)
@@ -252,7 +252,7 @@ func (f *fetch) part(ctx context.Context, out *os.File, begin int64, p buildfile
 	})
 }
 
-// copyKnown copies a part from another build, and reports whether it was what it should be.
+// copyKnown copies a part from another build, and reports whether its content was correct.
 func (f *fetch) copyKnown(out *os.File, begin int64, p buildfiles.Part) bool {
 	old, ok := f.known.parts[p.Digest]
 	if !ok {
@@ -268,7 +268,7 @@ func (f *fetch) copyKnown(out *os.File, begin int64, p buildfiles.Part) bool {
 	return err == nil && buildfiles.Digest(sum.Sum(nil)) == p.Digest
 }
 
-// digestAt is the digest of a section; the error is io.ErrUnexpectedEOF if the file ends before.
+// digestAt returns the digest of a section; the error is io.ErrUnexpectedEOF if the file ends earlier.
 func digestAt(r io.ReaderAt, at, size int64) (d buildfiles.Digest, err error) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.NewSectionReader(r, at, size))
@@ -279,7 +279,7 @@ func digestAt(r io.ReaderAt, at, size int64) (d buildfiles.Digest, err error) {
 	return d, err
 }
 
-// partURL is the URL of a part, from that of the manifest.
+// partURL returns the URL of a part, derived from that of the manifest.
 func partURL(from string, digest buildfiles.Digest) (string, error) {
 	u, err := url.Parse(from)
 	if err != nil {
@@ -288,7 +288,7 @@ func partURL(from string, digest buildfiles.Digest) (string, error) {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/") + "/parts/" + digest.String() + "?" + u.RawQuery, nil
 }
 
-// get gives content to write as it comes, with the offset of each piece, and checks its digest at the end. An answer that breaks off continues where it was.
+// get passes content to write as it arrives, with the offset of each piece, and checks its digest at the end. It continues an interrupted answer.
 func (b *Builds) get(ctx context.Context, from string, digest buildfiles.Digest, limit int64, write func(p []byte, offset int64) error) error {
 	d := &download{sum: sha256.New(), limit: limit, write: write}
 	var err error
@@ -325,13 +325,13 @@ func (b *Builds) wait(ctx context.Context, attempt int) error {
 	}
 }
 
-// download is what has come of some content.
+// download is the progress of a download.
 type download struct {
 	sum    hash.Hash
 	have   int64
 	limit  int64
 	write  func(p []byte, offset int64) error
-	failed error // to write, or more than the limit
+	failed error // writing failed, or there is more than the limit
 }
 
 func (d *download) Write(p []byte) (int, error) {
@@ -347,7 +347,7 @@ func (d *download) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stallMax is how long a server may take until it answers, and send nothing in the middle.
+// stallMax is how long a server may take to answer, and how long it may pause within an answer.
 const stallMax = 60 * time.Second
 
 func (b *Builds) attempt(ctx context.Context, from string, d *download) error {
@@ -378,7 +378,7 @@ func (b *Builds) attempt(ctx context.Context, from string, d *download) error {
 		return fmt.Errorf("the service does not have it: %w", fs.ErrNotExist)
 	case d.have == 0 && answer.StatusCode == http.StatusOK:
 	case d.have > 0 && answer.StatusCode == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have)):
-	case d.have > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable: // all had come before the connection broke
+	case d.have > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable: // everything had arrived before the connection broke
 		return nil
 	default:
 		return fmt.Errorf("the service answered %s", answer.Status)
@@ -387,7 +387,7 @@ func (b *Builds) attempt(ctx context.Context, from string, d *download) error {
 	return hideQuery(err)
 }
 
-// watched puts off the end of a request with everything that comes.
+// watched postpones the cancellation of a request whenever data arrive.
 type watched struct {
 	io.Reader
 	stalled *time.Timer
@@ -409,17 +409,17 @@ func hideQuery(err error) error {
 	return err
 }
 
-// syncDirs makes the names in a directory, and in all below it, durable.
+// syncDirs makes the names in a directory and its subdirectories durable.
 func syncDirs(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			err = errors.Join(os.Chmod(path, 0o755), atomicfile.SyncDir(path)) // whatever the umask: server processes may have another user
+			err = errors.Join(os.Chmod(path, 0o755), atomicfile.SyncDir(path)) // regardless of the umask: server processes may run as another user
 		}
 		return err
 	})
 }
 
-// Prune removes all builds but those named, unfinished ones too. The caller names each build that a process runs from.
+// Prune removes all builds except the named ones, including unfinished ones. The caller must name each build that a process runs from.
 func (b *Builds) Prune(keep ...buildfiles.Digest) error {
 	b.fetching.Lock()
 	defer b.fetching.Unlock()
@@ -442,7 +442,7 @@ func (b *Builds) Prune(keep ...buildfiles.Digest) error {
 	return errors.Join(errs...)
 }
 
-// drop removes a file or directory. It takes the name away first: an interruption must not leave a part of a build below the name of a complete one.
+// drop removes a file or directory. It renames it first: an interruption must not leave a partial build under the name of a complete one.
 func (b *Builds) drop(dir, name string) error {
 	remove := b.remove
 	if remove == nil {
@@ -450,7 +450,7 @@ func (b *Builds) drop(dir, name string) error {
 	}
 	away := filepath.Join(dir, leaving+strings.TrimPrefix(name, leaving))
 	if away != filepath.Join(dir, name) {
-		if err := remove(away); err != nil { // of an interruption
+		if err := remove(away); err != nil { // left by an interruption
 			return err
 		}
 		if err := atomicfile.Rename(filepath.Join(dir, name), away); err != nil {

@@ -1,5 +1,5 @@
-// Package demo plays a first session through a running service: with the SDK's client over the network, an agent that runs real game servers, and
-// real players. Each step is checked against what the service then says.
+// Package demo plays a first game session through a running service, with the SDK's client over the network, an agent that runs real game servers, and
+// real players. It checks each step against the service's state.
 package demo
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// Config says which service to play with and which programs are the game.
+// Config selects the service and the programs of the game.
 type Config struct {
 	Endpoint   string   // of the API, such as http://127.0.0.1:8080
-	Nodes      []string // of a cluster: such endpoints, which API calls go to in turn. Empty: there is none
+	Nodes      []string // endpoints of a cluster's nodes, to which API calls rotate; empty: no cluster
 	GameServer []string // program of the dedicated server, and its first arguments
 	GameClient []string // program of the players, and its first arguments
 	Dir        string   // for the agent's files
@@ -30,7 +30,7 @@ type Config struct {
 	// Muster runs a command of Muster in this process. It returns once the command has ended, soon after ctx has.
 	Muster func(ctx context.Context, stdout io.Writer, arguments ...string) error
 
-	// Midway is called while a player is in the game. It returns what it did as a command, and what came of it. Nil: nothing happens.
+	// Midway is called while a player is in the game. It returns a description of what it did, as a command, and the outcome. May be nil.
 	Midway func(ctx context.Context) (command, state string, err error)
 }
 
@@ -41,21 +41,21 @@ const (
 	patience = time.Minute
 )
 
-// Demo is a game session in play. End stops the agent with its game servers.
+// Demo is a running game session. End stops the agent with its game servers.
 type Demo struct {
 	config Config
 	api    *gamelift.Client
 	step   int
 
-	again   bool // the service was played with before
+	again   bool // the service has been used by an earlier demo
 	fleet   string
 	host    string // name
 	agent   *agent
 	session *types.GameSession
 }
 
-// Play does the walk-through up to a game session with players in it. It fails at the first step that does not show the
-// state it should. The Demo is there even then, for End.
+// Play runs the walk-through up to a game session with players. It fails at the first step that does not lead to the expected
+// state. It returns a Demo even then, for End.
 func Play(ctx context.Context, c Config) (*Demo, error) {
 	d := &Demo{config: c}
 	options := gamelift.Options{
@@ -77,7 +77,7 @@ func Play(ctx context.Context, c Config) (*Demo, error) {
 	return d, nil
 }
 
-// show prints a step: what a person would type, and what came back.
+// show prints a step: the command that a person would type, and the outcome.
 func (d *Demo) show(command, state string, args ...any) {
 	d.step++
 	fmt.Fprintf(d.config.Out, "\n%2d. %s\n    → %s\n", d.step, command, fmt.Sprintf(state, args...))
@@ -114,7 +114,7 @@ func (d *Demo) createFleet(ctx context.Context) error {
 
 func (d *Demo) createGameSession(ctx context.Context) error {
 	var out *gamelift.CreateGameSessionOutput
-	// The process counts as active a moment before its first heartbeat makes it eligible.
+	// The process counts as active slightly before its first heartbeat makes it eligible.
 	err := d.until(ctx, "a game session is created", func() (bool, error) {
 		var err error
 		out, err = d.api.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
@@ -153,7 +153,7 @@ func (d *Demo) awaitStatus(ctx context.Context, want types.GameSessionStatus) er
 	return nil
 }
 
-// join reserves a seat and lets a player play a script.
+// join reserves a seat and runs a player's program with a script.
 func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSession, error) {
 	out, err := d.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: d.session.GameSessionId, PlayerId: &name})
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *Demo) clientCommand(ctx context.Context, flags ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program[0], slices.Concat(program[1:], flags)...)
 }
 
-// withStderr adds what a program wrote before it failed.
+// withStderr adds the error output of a program to its error.
 func withStderr(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// friendsRules make a match of one party of two.
+// friendsRules matches one party of two.
 const friendsRules = `{"ruleLanguageVersion":"1.0","teams":[{"name":"friends","minPlayers":2,"maxPlayers":2}]}`
 
-// friends has two players who log in, search together and play; one of them is killed and comes back into the running game.
+// friends plays two friends who log in, search together and play. The client of one is killed, and returns to the running game.
 func (d *Demo) friends(ctx context.Context) error {
-	name := "friends-" + strings.TrimPrefix(d.fleet, "fleet-")[:8] // a service that was played with before has others
+	name := "friends-" + strings.TrimPrefix(d.fleet, "fleet-")[:8] // an earlier demo on this service used other names
 	if err := d.createMatchmaking(ctx, name); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Demo) crashAndReturn(ctx context.Context, match string) error {
 	}
 	d.show("arena-client -flow "+d.config.Endpoint+" -name Bob -code "+code, "%s", strings.Join(bob.seen, "\n      "))
 
-	_ = bob.cmd.Process.Kill() // how it ended shows in what the others see
+	_ = bob.cmd.Process.Kill() // the other player's output shows the effect
 	_ = bob.cmd.Wait()
 	if line, err = ann.until("left Bob"); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (d *Demo) terminal(ctx context.Context, name, script string, flags ...strin
 	return t, nil
 }
 
-// until reads to the line that begins so.
+// until reads up to a line with a prefix.
 func (t *terminal) until(prefix string) (string, error) {
 	for t.lines.Scan() {
 		t.seen = append(t.seen, t.lines.Text())
@@ -131,7 +131,7 @@ func (t *terminal) until(prefix string) (string, error) {
 	return "", errors.Join(fmt.Errorf("player %s ended before %q", t.name, prefix), t.cmd.Wait())
 }
 
-// end reads the rest.
+// end reads the rest of the output.
 func (t *terminal) end() error {
 	for t.lines.Scan() {
 		t.seen = append(t.seen, t.lines.Text())

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// whereIsMyFriend has PlayerTwo in the game and looks them up by name alone, while they are connected.
+// whereIsMyFriend lets PlayerTwo join and looks them up by name only, while they are connected.
 func (d *Demo) whereIsMyFriend(ctx context.Context) error {
 	out, err := d.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: d.session.GameSessionId, PlayerId: aws.String("PlayerTwo")})
 	if err != nil {
@@ -39,13 +39,13 @@ func (d *Demo) whereIsMyFriend(ctx context.Context) error {
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, lines)
-		_ = client.Wait() // how it ends shows in the player session
+		_ = client.Wait() // the player session shows how it ended
 	}()
 	friend, err := d.api.DescribePlayerSessions(ctx, &gamelift.DescribePlayerSessionsInput{PlayerId: aws.String("PlayerTwo")})
 	if err != nil {
 		return fmt.Errorf("describe-player-sessions: %w", err)
 	}
-	// A service that was played with before knows earlier player sessions of the same name, too.
+	// After an earlier demo, the service also has earlier player sessions of this name.
 	at := slices.IndexFunc(friend.PlayerSessions, func(x types.PlayerSession) bool { return *x.PlayerSessionId == *p.PlayerSessionId })
 	if at < 0 {
 		return fmt.Errorf("describe-player-sessions: %d player sessions, none is %s", len(friend.PlayerSessions), *p.PlayerSessionId)
@@ -103,7 +103,7 @@ Or go on by hand, for example:
 `, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, strings.Join(d.config.GameClient, " "), *d.session.IpAddress, *d.session.Port, os.Args[0])
 }
 
-// until waits for a condition, not for a time.
+// until waits until a condition holds.
 func (d *Demo) until(ctx context.Context, what string, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -123,7 +123,7 @@ func (d *Demo) until(ctx context.Context, what string, holds func() (bool, error
 	}
 }
 
-// ignore drops an error that only says "not yet".
+// ignore drops an error that only means "not yet".
 func ignore(err error, notYet bool) error {
 	if notYet {
 		return nil

@@ -20,11 +20,11 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// joinToken makes the token that lets this machine join as a host of the fleet.
+// joinToken makes the token with which this machine joins as a host of the fleet.
 func (d *Demo) joinToken(ctx context.Context) error {
 	d.host = "DesktopPC"
 	if d.again {
-		d.host += strings.TrimPrefix(d.fleet, "fleet")[:9] // the host of the demo before has the name
+		d.host += strings.TrimPrefix(d.fleet, "fleet")[:9] // the host of an earlier demo has the plain name
 	}
 	var token bytes.Buffer
 	if err := d.config.Muster(ctx, &token, "hosts", "join-token", "--server", d.config.Endpoint, "--fleet", d.fleet, "--location", location); err != nil {
@@ -39,14 +39,14 @@ func (d *Demo) joinToken(ctx context.Context) error {
 
 func (d *Demo) tokenFile() string { return filepath.Join(d.config.Dir, "join") }
 
-// agent is one that runs.
+// agent is a running agent.
 type agent struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 	err   error // why it ended; read after ended
 }
 
-// problem returns why the agent has ended by itself, or nil.
+// problem returns why the agent has ended unexpectedly, or nil.
 func (a *agent) problem() error {
 	select {
 	case <-a.ended:
@@ -56,7 +56,7 @@ func (a *agent) problem() error {
 	}
 }
 
-// startAgent starts the agent and waits until it is connected as a host. What it needs of ctx ends with End, so that its game servers end in order.
+// startAgent starts the agent and waits until it is connected as a host. The agent does not end with ctx but with End, so that its game servers end in order.
 func (d *Demo) startAgent(ctx context.Context) error {
 	first := 20000 + 100*rand.IntN(100) // another demo may run on this machine
 	ports := fmt.Sprintf("%d-%d", first, first+99)
@@ -108,7 +108,7 @@ func (d *Demo) serverProcess(flags ...string) types.ServerProcess {
 	}
 }
 
-// configure has the fleet's hosts run game servers, and waits until that many are ready.
+// configure makes the fleet's hosts run the given game servers, and waits until they are ready.
 func (d *Demo) configure(ctx context.Context, servers ...types.ServerProcess) error {
 	began := time.Now()
 	if _, err := d.api.UpdateRuntimeConfiguration(ctx, &gamelift.UpdateRuntimeConfigurationInput{
@@ -130,12 +130,12 @@ func (d *Demo) configure(ctx context.Context, servers ...types.ServerProcess) er
 
 func (d *Demo) firstServer(ctx context.Context) error { return d.configure(ctx, d.serverProcess()) }
 
-// secondServer is for the friends. It ends when both have left.
+// secondServer adds a game server for the friends. It ends when both have left.
 func (d *Demo) secondServer(ctx context.Context) error {
 	return d.configure(ctx, d.serverProcess(), d.serverProcess("-end-when-empty"))
 }
 
-// untilServers waits until the service counts so many server processes.
+// untilServers waits until the service counts the wanted number of server processes.
 func (d *Demo) untilServers(ctx context.Context, want int) error {
 	return d.until(ctx, "the game servers are ready", func() (bool, error) {
 		out, err := d.api.DescribeFleetUtilization(ctx, &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{d.fleet}})
@@ -154,7 +154,7 @@ func (d *Demo) seeHost(ctx context.Context) error {
 	return err
 }
 
-// serverReplaced waits until the friends' game session is over, and the agent has started another game server in place of theirs.
+// serverReplaced waits until the friends' game session has ended and the agent has started a replacement for their game server.
 func (d *Demo) serverReplaced(ctx context.Context) error {
 	err := d.until(ctx, "the friends' game session is over", func() (bool, error) {
 		out, err := d.api.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{FleetId: &d.fleet, StatusFilter: aws.String("TERMINATED")})

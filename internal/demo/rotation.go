@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// rotation sends requests to the nodes of a cluster in turn, and to the next one when a node cannot be reached, as a load balancer does.
+// rotation distributes requests over the nodes of a cluster, and tries the next one if a node cannot be reached, as a load balancer does.
 type rotation struct {
 	hosts []string
 	next  atomic.Uint64

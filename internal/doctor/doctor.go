@@ -1,5 +1,5 @@
-// Package doctor examines a machine, the settings of a service and the service itself, and says of each finding what to do. It changes nothing: the
-// files that it writes to measure the disk are gone when it returns, and the server process with which it tries InitSDK ends in good order.
+// Package doctor examines a machine, the settings of a service and the service itself, and advises what to do about each finding. It changes nothing: it
+// removes the files with which it measures the disk, and the server process with which it tries InitSDK ends normally.
 package doctor
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Level says how bad a Finding is.
+// Level is the severity of a Finding.
 type Level string
 
 // The levels, from the best to the worst; Skipped is neither.
 const (
 	OK      Level = "ok"
 	Skipped Level = "skipped" // the check was not possible
-	Warning Level = "warning" // works, and may not much longer, or not for all
+	Warning Level = "warning" // works, but perhaps not much longer or not for everyone
 	Failure Level = "failure" // does not work
 )
 
@@ -28,12 +28,12 @@ type Finding struct {
 	Check string `json:"check"` // what was examined
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	Do    string `json:"do,omitempty"` // the next step; empty: none is needed
+	Do    string `json:"do,omitempty"` // the next step; empty: none
 }
 
-// Service is a running service as the doctor can ask it.
+// Service answers the doctor's questions to a running service.
 type Service interface {
-	// Overview answers with what an operator sees first. Its error says what keeps it from answering.
+	// Overview returns the overview for operators. Its error explains why the service does not answer.
 	Overview(ctx context.Context) (*operator.Overview, error)
 	// Hosts lists the hosts with agents.
 	Hosts(ctx context.Context) (*operator.HostList, error)
@@ -44,16 +44,16 @@ type Config struct {
 	Settings settings.Settings
 	Endpoint string // URL of the service for clients
 	Version  string // of this program
-	// Service is asked. nil: it is not, since no access key is known; NoService says why, if looking for one failed.
+	// Service is nil if no access key is known. NoService is the error if the search for one failed.
 	Service   Service
 	NoService error
-	Running   bool  // a service runs on the data directory; perhaps not with these settings
-	Hangs     error // the service of the data directory is there and does not answer; nil: it does, or none is there
-	// InitSDK connects a server process as a server SDK does, and ends it; an Untried says why it could not. nil: it is not tried, for the reason NoSDK.
+	Running   bool  // a service runs on the data directory, perhaps with other settings
+	Hangs     error // the error if the service of the data directory exists but does not answer; nil: it answers, or there is none
+	// InitSDK connects a server process as a server SDK does, and ends it. An Untried explains why that was not possible. nil: it is not tried, because of NoSDK.
 	InitSDK func(ctx context.Context, trust *tls.Config) error
 	NoSDK   string
-	Seek    func(ctx context.Context) // sets Service, NoService, Running and Hangs, behind the checks of the machine; nil: they are set
-	Tell    func(Finding)             // is called with each finding as soon as it is there; nil: no one waits for them
+	Seek    func(ctx context.Context) // sets Service, NoService, Running and Hangs after the checks of the machine; nil: they are already set
+	Tell    func(Finding)             // receives each finding immediately; may be nil
 }
 
 // Untried is the error of a check that was not possible.
@@ -61,13 +61,13 @@ type Untried string
 
 func (u Untried) Error() string { return string(u) }
 
-// patience bounds each check that waits for a network.
+// patience limits each check that waits for the network.
 const patience = 10 * time.Second
 
-// restart is the next step where a service hangs.
+// restart is the next step if a service hangs.
 const restart = "restart the service; before that, muster support-bundle collects what may show the cause"
 
-// Examine makes all checks, in an order in which the first failure explains most of the later ones.
+// Examine runs all checks. In their order, the first failure explains most of the later ones.
 func Examine(ctx context.Context, c *Config) []Finding {
 	x := &examination{Config: c}
 	for _, check := range []func(context.Context){
@@ -86,7 +86,7 @@ type examination struct {
 	*Config
 	found    []Finding
 	overview *operator.Overview // of the service; nil: it did not answer
-	silent   bool               // what is at Endpoint does not answer, so no other check asks it
+	silent   bool               // the program at Endpoint does not answer, so further checks do not ask it
 }
 
 func (x *examination) add(check string, level Level, do, found string, args ...any) {
@@ -97,7 +97,7 @@ func (x *examination) add(check string, level Level, do, found string, args ...a
 	}
 }
 
-// skip is the finding of a check that would ask a service which does not answer.
+// skip adds the finding of a check that would ask a service that does not answer.
 func (x *examination) skip(check string) { x.add(check, Skipped, "", "the service does not answer") }
 
 // Worst returns the worst level of some findings.
@@ -111,7 +111,7 @@ func Worst(found []Finding) Level {
 	return worst
 }
 
-// settings are those in force.
+// settings checks the current settings.
 func (x *examination) settings(context.Context) {
 	if err := x.Settings.Check(); err != nil {
 		x.add("settings", Failure, "fix them; muster config shows where each value comes from", "%v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// dataDirectory is there, and belongs to the user that runs the service.
+// dataDirectory checks that the data directory exists and belongs to the user that runs the service.
 func (x *examination) dataDirectory(context.Context) {
 	const check = "data directory"
 	dir := x.Settings.Data
@@ -51,15 +51,15 @@ func (x *examination) dataDirectory(context.Context) {
 	}
 }
 
-// The bounds of the disk.
+// The limits for the disk.
 const (
 	syncs      = 100
 	syncsMax   = 5 * time.Second       // for all of them
-	syncSlow   = 10 * time.Millisecond // in the middle: a commit waits for one or two
+	syncSlow   = 10 * time.Millisecond // median: a commit waits for one or two
 	syncUnreal = 15 * time.Microsecond // faster than any disk with a flush makes 4 KiB durable
 )
 
-// disk is where the data directory is, or will be.
+// disk checks the disk with the data directory, which may not exist yet.
 func (x *examination) disk(context.Context) {
 	dir := x.Settings.Data
 	for {
@@ -133,7 +133,7 @@ func syncTimes(dir string) (middle, longest time.Duration, err error) {
 	return took[len(took)/2], took[len(took)-1], nil
 }
 
-// descriptorsEnough are as many as the default limit of connections needs.
+// descriptorsEnough is the number that the default limit of connections needs.
 const descriptorsEnough = 65_536
 
 func (x *examination) descriptors(context.Context) {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Types of file systems, from linux/magic.h, that golang.org/x/sys/unix has under these names.
+// networkDisks are types of network file systems, from linux/magic.h.
 var networkDisks = map[int64]string{unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.V9FS_MAGIC: "9p"}
 
-// volatileDisk returns what kind of file system a directory is on, if it is none for a database, and whether it forgets everything.
+// volatileDisk returns the type of a directory's file system if it is unsuitable for a database, and whether it loses its content on a restart.
 func volatileDisk(dir string) (kind string, lost bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -37,7 +37,7 @@ func diskSpace(dir string) (free, total uint64, ok bool) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), true
 }
 
-// clockState asks the kernel whether a time service keeps the clock right, and how far it may be off.
+// clockState asks the kernel whether a time service synchronizes the clock, and the maximum error of the clock.
 func clockState() (synchronized bool, errorMax time.Duration, ok bool) {
 	var t unix.Timex
 	if _, err := unix.Adjtimex(&t); err != nil {
@@ -46,7 +46,7 @@ func clockState() (synchronized bool, errorMax time.Duration, ok bool) {
 	return t.Status&unix.STA_UNSYNC == 0, time.Duration(t.Maxerror) * time.Microsecond, true
 }
 
-// listener returns which process listens on a TCP port of this machine, as far as this user can see it.
+// listener returns the process that listens on a TCP port of this machine, if this user can see it.
 func listener(port string) string {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// ports can be bound, or are the service's own.
+// ports checks that the ports are free or belong to the service.
 func (x *examination) ports(ctx context.Context) {
 	s := &x.Settings
 	for _, p := range []struct{ setting, address string }{
@@ -32,7 +32,7 @@ func (x *examination) ports(ctx context.Context) {
 			continue
 		}
 		check := "port of --" + p.setting
-		_, port, _ := net.SplitHostPort(p.address) // settings has said what is wrong with it
+		_, port, _ := net.SplitHostPort(p.address) // settings has reported any mistake in it
 		l, err := net.Listen("tcp", p.address)
 		switch {
 		case err == nil:
@@ -51,7 +51,7 @@ func (x *examination) ports(ctx context.Context) {
 	}
 }
 
-// taken examines who has a port. The port between nodes speaks no HTTP.
+// taken examines which program holds a port. The port between nodes does not serve HTTP.
 func (x *examination) taken(ctx context.Context, check, address, port string, cluster bool) {
 	by := listener(port)
 	if strings.HasPrefix(by, "muster ") || !cluster && x.Hangs == nil && isMuster(ctx, address) {
@@ -72,7 +72,7 @@ func (x *examination) taken(ctx context.Context, check, address, port string, cl
 	x.add(check, Failure, "end that program, or choose another port", "%s is using port %s", by, port)
 }
 
-// isMuster asks for the health of what listens at an address of this machine.
+// isMuster asks the program at an address of this machine for its health.
 func isMuster(ctx context.Context, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,7 +82,7 @@ func isMuster(ctx context.Context, address string) bool {
 		host = "127.0.0.1"
 	}
 	for _, scheme := range []string{"http", "https"} {
-		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}, localPatience) // the answer is believed in nothing
+		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}, localPatience) // the answer is not trusted
 		if err == nil && strings.HasPrefix(body, `{"status":`) {
 			return true
 		}
@@ -93,10 +93,10 @@ func isMuster(ctx context.Context, address string) bool {
 	return false
 }
 
-// localPatience bounds the wait for a program of this machine.
+// localPatience limits the wait for a program on this machine.
 const localPatience = 3 * time.Second
 
-// fetch reads the beginning of a page. What it connects to may be anything.
+// fetch reads the beginning of a page. The server may be any program.
 func fetch(ctx context.Context, at string, c *tls.Config, within time.Duration) (body string, header http.Header, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -120,10 +120,10 @@ func fetch(ctx context.Context, at string, c *tls.Config, within time.Duration) 
 	return string(text), answer.Header, err
 }
 
-// The last weeks of a certificate, in which it should have been replaced.
+// certificateSoon is how long before its expiry a certificate should have been replaced.
 const certificateSoon = 21 * 24 * time.Hour
 
-// certificateFiles are those of --tls-cert and --tls-key.
+// certificateFiles checks the files of --tls-cert and --tls-key.
 func (x *examination) certificateFiles(context.Context) {
 	const check = "certificate"
 	s := &x.Settings
@@ -149,7 +149,7 @@ func (x *examination) certificateFiles(context.Context) {
 	}
 }
 
-// expiry adds a finding unless a certificate is valid for a while.
+// expiry adds a finding if a certificate is not valid or expires soon.
 func (x *examination) expiry(check string, c *x509.Certificate) (well bool) {
 	now := time.Now()
 	switch {
@@ -165,7 +165,7 @@ func (x *examination) expiry(check string, c *x509.Certificate) (well bool) {
 	return false
 }
 
-// publicURL is how clients and game servers reach the service: name, TLS, health, WebSockets through proxies, and the clock behind it.
+// publicURL checks how clients and game servers reach the service: name, TLS, health, WebSockets through proxies, and the service's clock.
 func (x *examination) publicURL(ctx context.Context) {
 	const check = "public URL"
 	at := x.Endpoint
@@ -214,7 +214,7 @@ func (x *examination) publicURL(ctx context.Context) {
 	x.webSocket(ctx, u, trust)
 }
 
-// trust has the authorities of the system, and with --dev the installation's own.
+// trust returns the system's authorities, and with --dev also the installation's own.
 func (x *examination) trust() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if x.Settings.Dev {
@@ -244,7 +244,7 @@ func (x *examination) whyUnreachable(err error) string {
 
 func timedOut(err error) bool { return os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) }
 
-// local reports whether the endpoint is an address within this machine, where no firewall is in between.
+// local reports whether the endpoint is an address of this machine, so that no firewall is in between.
 func (x *examination) local() bool {
 	u, err := url.Parse(x.Endpoint)
 	if err != nil {
@@ -254,7 +254,7 @@ func (x *examination) local() bool {
 	return ip != nil && ip.IsLoopback() || u.Hostname() == "localhost"
 }
 
-// start is what to do where no service answers. One that runs on the data directory answers elsewhere.
+// start returns the next step if no service answers. If a service runs on the data directory, it must have another address.
 func (x *examination) start(do string) string {
 	if x.Running {
 		return "a service runs on " + x.Settings.Data + " with other settings: give this command the same settings, with --config FILE or the flags and variables of the service"
@@ -262,7 +262,7 @@ func (x *examination) start(do string) string {
 	return do
 }
 
-// chain is the certificate that clients see, also when a proxy terminates TLS.
+// chain checks the certificate that clients see, which may be a proxy's.
 func (x *examination) chain(ctx context.Context, u *url.URL, trust *tls.Config) {
 	const check = "TLS of the public URL"
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -301,12 +301,12 @@ func (x *examination) dateOf(header http.Header) {
 	}
 }
 
-// noFleet cannot be the id of a fleet, so the service refuses a game server of it before it looks at its token: such a connection is no failed sign-in, which
-// would be counted against this address and be in the audit log.
+// noFleet cannot be the id of a fleet, so the service refuses its game servers before it checks a token. Such a connection is therefore not a failed sign-in,
+// which would count against this address and be recorded in the audit log.
 const noFleet = "muster_doctor"
 
-// webSocket tries what a game server does. The fleet is none, so the service has to refuse it; an answer of any other kind means that something in between does
-// not pass WebSockets on.
+// webSocket connects like a game server. The fleet does not exist, so the service must refuse the connection. Any other answer means that something in between
+// does not forward WebSockets.
 func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Config) {
 	const check = "WebSockets"
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// hangs is the service of the data directory. Without a public URL the settings lead to it, and it is not asked again.
+// hangs reports if the service of the data directory hangs. Without a public URL, the endpoint is this service, which is then not asked again.
 func (x *examination) hangs(ctx context.Context) {
 	if x.Seek != nil {
 		x.Seek(ctx)
@@ -23,11 +23,11 @@ func (x *examination) hangs(ctx context.Context) {
 	x.silent = x.Settings.PublicURL == ""
 }
 
-// service is what the running service says of itself, above all what an operator should look at.
+// service reports the running service's status, above all what needs an operator's attention.
 func (x *examination) service(ctx context.Context) {
 	const check = "service"
 	if x.silent {
-		if x.Hangs == nil { // otherwise its finding is there
+		if x.Hangs == nil { // otherwise hangs has added a finding
 			x.skip(check)
 		}
 		return
@@ -44,7 +44,7 @@ func (x *examination) service(ctx context.Context) {
 	overview, err := x.Service.Overview(ctx)
 	if err != nil {
 		do := x.start("start it, or read its log")
-		if x.Running && !errors.Is(err, syscall.ECONNREFUSED) { // its settings may be these, and what leads to it is wrong
+		if x.Running && !errors.Is(err, syscall.ECONNREFUSED) { // it may have these settings, but the way to it is broken
 			do = "see the finding about the public URL: this command queries the service there"
 		}
 		x.add(check, Failure, do, "%v", err)
@@ -64,7 +64,7 @@ func (x *examination) service(ctx context.Context) {
 	}
 }
 
-// backups is the last one. When it is too old or not there, the service says so itself.
+// backups reports the last backup. The service itself reports if it is too old or missing.
 func (x *examination) backups(context.Context) {
 	if x.overview == nil || x.overview.Backup == nil {
 		return
@@ -73,7 +73,7 @@ func (x *examination) backups(context.Context) {
 	x.add("backups", OK, "", "the last one is %s old, in %s", plural.Duration(x.overview.At.Sub(b.Made)), b.To)
 }
 
-// secret is the secret of the installation, with its earlier generations. What has to be done of them the service says itself.
+// secret reports the generations of the installation's secret. The service itself reports what needs to be done about them.
 func (x *examination) secret(context.Context) {
 	if x.overview == nil || x.overview.Secret.Generations == 0 {
 		return
@@ -89,7 +89,7 @@ func (x *examination) secret(context.Context) {
 	x.add("secret", OK, "", "%s", found)
 }
 
-// cluster is what the node knows of the others.
+// cluster reports the node's view of the cluster.
 func (x *examination) cluster(context.Context) {
 	const check = "cluster"
 	if x.overview == nil || x.overview.Cluster == nil {
@@ -107,7 +107,7 @@ func (x *examination) cluster(context.Context) {
 		if m.Version != "" {
 			versions[m.Version] = true
 		}
-		const behindMax = 10_000 // entries, some seconds of a full load
+		const behindMax = 10_000 // entries: a few seconds of full load
 		switch {
 		case m.Missing:
 			x.add(check, Failure, "start it, or muster cluster remove "+m.ID+" if its machine is lost", "node %s at %s is silent", m.ID, m.Address)
@@ -127,7 +127,7 @@ func (x *examination) cluster(context.Context) {
 	x.add(check, OK, "", "%s, %d with a vote; %s", plural.Of(len(c.Members), "node", "nodes"), voters, c.Outlook)
 }
 
-// agents on hosts may be of another release than the service, and should not be much older.
+// agents checks the releases of agents on hosts, which may differ from the service's but should not be much older.
 func (x *examination) agents(ctx context.Context) {
 	const check = "agents"
 	if x.overview == nil {
@@ -153,7 +153,7 @@ func (x *examination) agents(ctx context.Context) {
 	}
 }
 
-// sdk does what a game server does first.
+// sdk tries InitSDK, the first step of a game server.
 func (x *examination) sdk(ctx context.Context) {
 	const check = "InitSDK"
 	if x.InitSDK == nil {
@@ -177,7 +177,7 @@ func (x *examination) sdk(ctx context.Context) {
 	x.add(check, OK, "", "a server process was connected and ended within %v", round(time.Since(began)))
 }
 
-// round leaves two or three digits of a duration.
+// round rounds a duration to two or three digits.
 func round(d time.Duration) time.Duration {
 	for unit := time.Second; unit > time.Nanosecond; unit /= 1000 {
 		if d >= unit {

@@ -1,7 +1,7 @@
-// Package linkclient is a game server's end of the server SDK protocol, small enough for thousands in one process: for
-// load, for faults that an official SDK would never commit, and for the Agones servers of a host, whose agent speaks for all of them.
+// Package linkclient is the game server's side of the server SDK protocol, small enough for thousands of clients in one process. It is for
+// load, for faults that an official SDK would never commit, and for the Agones servers of a host, whose agent connects for all of them.
 //
-// It shares no code with the service's end, so that a misunderstanding does not cancel itself out.
+// It shares no code with the service's side, so that a misunderstanding of the protocol does not cancel itself out.
 package linkclient
 
 import (
@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// Options say who connects where.
+// Options identify the server process and the service.
 type Options struct {
 	URL string // ws://host:port/path or wss://…
 
 	Process, Compute, Fleet, Token string
 	SDKVersion, SDKLanguage        string // "5.5.0" and "Go" when empty
 
-	// Query, when set, is sent as it is, in place of what the members above would make.
+	// Query, if set, is sent as it is, instead of a query from the fields above.
 	Query string
 
 	TLS *tls.Config
@@ -28,11 +28,11 @@ type Options struct {
 	// Dial connects to the host of URL. nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// OnPush gets each message that answers no request. It runs on the reading goroutine: it may send, but not wait for an
-	// answer.
+	// OnPush receives each message that does not answer a request. It runs on the reading goroutine: it may send, but must not
+	// wait for an answer.
 	OnPush func(*Client, Push)
 
-	// OnClose is told once that the connection is over: a *CloseError after a close frame, else what reading met.
+	// OnClose is called once when the connection ends, with a *CloseError after a close frame, or else with the error of reading.
 	OnClose func(*Client, error)
 
 	// Deaf leaves the service's pings unanswered, as a hung process does.
@@ -61,18 +61,18 @@ type call struct {
 	next     *call // another request sent under the same RequestId
 }
 
-// ErrClosed is the fate of requests whose connection was closed from this side.
+// ErrClosed is the error of requests whose connection was closed from this side.
 var ErrClosed = errors.New("connection closed from this side")
 
-// CloseError is a close frame that the service sent.
+// CloseError is a close frame from the service.
 type CloseError struct {
-	Code   int // 0 when the frame had none
+	Code   int // 0 if the frame had none
 	Reason string
 }
 
 func (e *CloseError) Error() string { return fmt.Sprintf("closed with code %d %s", e.Code, e.Reason) }
 
-// Dial connects. A *RefusedError says that the service answered with another HTTP status than 101.
+// Dial connects. A *RefusedError means that the service answered with another HTTP status than 101.
 func Dial(ctx context.Context, opt Options) (*Client, error) {
 	conn, read, err := handshake(ctx, &opt)
 	if err != nil {
@@ -83,13 +83,13 @@ func Dial(ctx context.Context, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Go sends a request and returns; answered is called once, on the reading goroutine, or on this one when the connection
-// is gone already. members is the rest of the JSON object, such as `"Port":7777`.
+// Go sends a request and returns. answered is called once, on the reading goroutine, or on this one if the connection
+// is already gone. members is the rest of the JSON object, such as `"Port":7777`.
 func (c *Client) Go(action, members string, answered func(Answer, error)) {
 	c.GoWithID(c.ids.next(), action, members, answered)
 }
 
-// GoWithID is Go with a RequestId of the caller's, for repeating one.
+// GoWithID is Go with a given RequestId, for repeating a request.
 func (c *Client) GoWithID(id, action, members string, answered func(Answer, error)) {
 	c.mu.Lock()
 	if c.lost != nil {
@@ -114,7 +114,7 @@ func (c *Client) GoWithID(id, action, members string, answered func(Answer, erro
 		c.out = append(c.out, members...)
 	}
 	c.out = append(c.out, '}')
-	_, _ = c.conn.Write(endFrame(c.out, opText)) // a failure shows on the reading side, which ends all requests
+	_, _ = c.conn.Write(endFrame(c.out, opText)) // the reading side notices a failure and ends all requests
 }
 
 // Do sends a request and waits for its answer. An answer with another status than 200 is a *StatusError.
@@ -122,7 +122,7 @@ func (c *Client) Do(ctx context.Context, action, members string) (Answer, error)
 	return c.DoWithID(ctx, c.ids.next(), action, members)
 }
 
-// DoWithID is Do with a RequestId of the caller's.
+// DoWithID is Do with a given RequestId.
 func (c *Client) DoWithID(ctx context.Context, id, action, members string) (Answer, error) {
 	type outcome struct {
 		answer Answer
@@ -144,7 +144,7 @@ func (c *Client) DoWithID(ctx context.Context, id, action, members string) (Answ
 	}
 }
 
-// Text sends any text as one message: garbage, or a request that the caller wrote.
+// Text sends any text as one message: garbage, or a hand-written request.
 func (c *Client) Text(message string) error { return c.Frame(opText, []byte(message)) }
 
 // Frame sends one final frame of any kind.
@@ -164,23 +164,23 @@ func (c *Client) Raw(b []byte) error {
 	return err
 }
 
-// Ping sends a ping, as the C# SDK does before each request. The pong is not awaited; Pongs counts them.
+// Ping sends a ping, as the C# SDK does before each request. It does not wait for the pong; Pongs counts them.
 func (c *Client) Ping() error { return c.Frame(opPing, nil) }
 
-// Pongs is how many pongs have come.
+// Pongs returns the number of received pongs.
 func (c *Client) Pongs() int64 { return c.read.pongs.Load() }
 
-// Drop closes the TCP connection without a close frame, as the Go SDK does always, even at a clean end. It does not wait:
+// Drop closes the TCP connection without a close frame, as the Go SDK always does, even at a clean end. It does not wait:
 // see Closed.
 func (c *Client) Drop() {
 	c.lose(ErrClosed)
-	_ = c.tcp().Close() // already closed is as good
+	_ = c.tcp().Close() // it may already be closed
 }
 
 // Reset drops the connection with a TCP reset, as a killed host's network does.
 func (c *Client) Reset() {
 	if tcp, ok := c.tcp().(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // best effort: without it the drop is a plain one
+		_ = tcp.SetLinger(0) // if this fails, the connection is closed without a reset
 	}
 	c.Drop()
 }
@@ -191,10 +191,10 @@ func (c *Client) Close(code int) {
 	c.Drop()
 }
 
-// Closed is closed when the connection is over and all requests have got their answers or errors.
+// Closed is closed when the connection has ended and all requests have their answers or errors.
 func (c *Client) Closed() <-chan struct{} { return c.done }
 
-// tcp is the connection below TLS, for ending it without a word.
+// tcp returns the connection below TLS, for closing it without a message.
 func (c *Client) tcp() net.Conn {
 	if t, ok := c.conn.(*tls.Conn); ok {
 		return t.NetConn()
@@ -205,7 +205,7 @@ func (c *Client) tcp() net.Conn {
 func (c *Client) readAll() {
 	err := c.read.messages(c.message, c.control)
 	c.lose(err)
-	_ = c.tcp().Close() // nothing more to say
+	_ = c.tcp().Close() // no close frame
 	c.mu.Lock()
 	waiting, lost := c.waiting, c.lost
 	c.waiting = nil
@@ -221,7 +221,7 @@ func (c *Client) readAll() {
 	}
 }
 
-// lose keeps the first reason why the connection is over.
+// lose keeps the first reason why the connection ended.
 func (c *Client) lose(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func (c *Client) message(text []byte) {
 	}
 }
 
-// control handles a control frame and says whether reading goes on.
+// control handles a control frame. An error ends reading.
 func (c *Client) control(opcode byte, payload []byte) error {
 	switch opcode {
 	case opPing:

@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	// headSpace is room for the longest frame head: 2 bytes, an 8-byte length, the mask.
+	// headSpace is the size of the longest frame header: 2 bytes, an 8-byte length, and the mask.
 	headSpace = 14
 
 	readBuffer = 1 << 10
@@ -29,11 +29,11 @@ const (
 	messageMax = 32_000_000 // the C++ SDK's limit
 )
 
-// beginFrame leaves room for the head; the payload is appended after it.
+// beginFrame reserves space for the header; the payload is appended after it.
 func beginFrame(b []byte) []byte { return append(b, make([]byte, headSpace)...) }
 
-// endFrame writes the head in front of the payload. The mask is all zeros, which masks nothing and is as valid as any
-// other: the service cannot tell, and the load generator's processor has better things to do.
+// endFrame writes the header in front of the payload. The mask is all zeros, which masks nothing and is as valid as any
+// other. It saves the load generator's processor time.
 func endFrame(b []byte, opcode byte) []byte {
 	n := len(b) - headSpace
 	head := 6
@@ -59,7 +59,7 @@ func endFrame(b []byte, opcode byte) []byte {
 	return frame
 }
 
-// reader takes frames off the connection.
+// reader reads frames from the connection.
 type reader struct {
 	br    *bufio.Reader
 	pongs *atomic.Int64
@@ -67,7 +67,7 @@ type reader struct {
 
 func newReader(br *bufio.Reader) reader { return reader{br, new(atomic.Int64)} }
 
-// messages reads until the connection ends or control says so. A message's bytes are good during the call only.
+// messages reads until the connection ends or control returns an error. A message's bytes are valid only during the call.
 func (r reader) messages(message func([]byte), control func(opcode byte, payload []byte) error) error {
 	var buf []byte
 	for {

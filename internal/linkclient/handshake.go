@@ -26,13 +26,13 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused with HTTP %d: %s", e.Status, e.Body)
 }
 
-// The key of RFC 6455's own example and the answer to it. A constant key is valid; only proxies care for a random one.
+// The key of RFC 6455's own example and the answer to it. A constant key is valid; randomness only matters to proxies.
 const (
 	wsKey    = "dGhlIHNhbXBsZSBub25jZQ=="
 	wsAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 )
 
-// defaultPorts are those of URLs that name none.
+// defaultPorts are the ports of URLs without one.
 var defaultPorts = map[string]string{"ws": "80", "wss": "443"}
 
 func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
@@ -49,7 +49,7 @@ func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
 		return nil, reader{}, err
 	}
 	tcp := conn
-	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // ends the calls below
+	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // aborts the calls below
 	if u.Scheme == "wss" {
 		cfg := &tls.Config{}
 		if opt.TLS != nil {
@@ -104,10 +104,10 @@ func query(opt *Options) string {
 	}.Encode()
 }
 
-// SigV4Query is the query of a game server that was started with an access key in place of a token, signed at the given
+// SigV4Query returns the query of a game server that was started with an access key instead of a token, signed at the given
 // time.
 func SigV4Query(opt Options, accessKey, secret, region string, at time.Time) string {
-	date := at.Format(sigv4.TimeForm) // as C# does it: the text says Z for every zone of at
+	date := at.Format(sigv4.TimeForm) // as in C#: the text ends with Z whatever at's time zone
 	credential := sigv4.NewCredential(accessKey, region, "gamelift", at)
 	signature := sigv4.NewKey(secret, &credential).Append(nil, date, sigv4.AppendIDs(nil, opt.Compute, opt.Fleet, opt.Process))
 	q, err := url.ParseQuery(query(&opt))

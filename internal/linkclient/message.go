@@ -15,10 +15,10 @@ type Answer struct {
 	Action, RequestID string
 	Status            int
 	Error             string
-	Raw               []byte // the whole message; in a callback good during the call only
+	Raw               []byte // the whole message; in a callback valid only during the call
 }
 
-// Push is a message that the service sent of itself. Raw is good during the call only.
+// Push is a message that the service sent on its own. Raw is valid only during the call.
 type Push struct {
 	Action string
 	Raw    []byte
@@ -33,7 +33,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%s: %d %s", e.Action, e.Status, e.Message) }
 
-// GameSession is what a CreateGameSession push asks for.
+// GameSession is the content of a CreateGameSession push.
 type GameSession struct {
 	GameSessionId             string
 	GameSessionName           string
@@ -52,16 +52,16 @@ func (p Push) GameSession() (GameSession, error) {
 	return g, err
 }
 
-// GameSessionID is the id alone, for a load generator that needs no more.
+// GameSessionID returns only the id, for a load generator that needs no more.
 func (p Push) GameSessionID() string {
 	if _, rest, ok := bytes.Cut(p.Raw, []byte(`"GameSessionId":"`)); ok {
 		id, _, _ := bytes.Cut(rest, []byte{'"'})
-		return string(id) // ARNs have nothing to unescape
+		return string(id) // ARNs contain nothing to unescape
 	}
 	return ""
 }
 
-// Refresh is what a RefreshConnection push asks for.
+// Refresh is the content of a RefreshConnection push.
 type Refresh struct{ RefreshConnectionEndpoint, AuthToken string }
 
 // Refresh decodes a RefreshConnection push.
@@ -71,15 +71,15 @@ func (p Push) Refresh() (Refresh, error) {
 	return r, err
 }
 
-// TerminationTime is the deadline of a TerminateProcess push, in epoch milliseconds.
+// TerminationTime returns the deadline of a TerminateProcess push, in Unix milliseconds.
 func (p Push) TerminationTime() (int64, error) {
 	var t struct{ TerminationTime int64 }
 	err := json.Unmarshal(p.Raw, &t)
 	return t.TerminationTime, err
 }
 
-// readAnswer reports false for a push, of which it gives the action only. The service's own spelling of a plain answer is
-// recognised without a JSON parser; anything else is parsed like an SDK would.
+// readAnswer reports false for a push, of which it returns only the action. It recognizes the service's usual form of an answer
+// without a JSON parser, and parses anything else as an SDK would.
 func readAnswer(text []byte) (Answer, bool) {
 	a := Answer{Raw: text}
 	if rest, ok := bytes.CutPrefix(text, []byte(`{"Action":"`)); ok {
@@ -115,7 +115,7 @@ func Text(s string) string {
 	return string(b)
 }
 
-// idSource makes RequestIds that look like the SDKs' UUIDs: random for each connection, counted within it.
+// idSource makes RequestIds in the form of the SDKs' UUIDs: a random prefix for each connection, and a count.
 type idSource struct {
 	prefix [24]byte
 	count  *atomic.Uint64

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Activate says that the process is ready to host a game session.
+// Activate reports that the process is ready to host a game session.
 func (c *Client) Activate(ctx context.Context, port int, logPaths ...string) error {
-	logs := "null" // as the Go SDK writes none
+	logs := "null" // as the Go SDK writes an empty list
 	if len(logPaths) > 0 {
 		quoted := make([]string, len(logPaths))
 		for i, p := range logPaths {
@@ -28,31 +28,31 @@ func (c *Client) Heartbeat(ctx context.Context, healthy bool) error {
 	return err
 }
 
-// HealthMembers are the members of a heartbeat, for Go.
+// HealthMembers returns the members of a heartbeat, for Go.
 func HealthMembers(healthy bool) string { return `"HealthStatus":` + strconv.FormatBool(healthy) }
 
-// ActivateGameSession says that players may come.
+// ActivateGameSession reports that players may connect.
 func (c *Client) ActivateGameSession(ctx context.Context, gameSession string) error {
 	_, err := c.Do(ctx, "ActivateGameSession", GameSessionMembers(gameSession))
 	return err
 }
 
-// GameSessionMembers are the members of requests that name a game session only, for Go.
+// GameSessionMembers returns the members of requests that name only a game session, for Go.
 func GameSessionMembers(gameSession string) string { return `"GameSessionId":` + Text(gameSession) }
 
-// AcceptPlayer says that a player with a reservation has connected.
+// AcceptPlayer reports that a player with a reservation has connected.
 func (c *Client) AcceptPlayer(ctx context.Context, gameSession, playerSession string) error {
 	_, err := c.Do(ctx, "AcceptPlayerSession", PlayerMembers(gameSession, playerSession))
 	return err
 }
 
-// RemovePlayer says that a player has gone.
+// RemovePlayer reports that a player has left.
 func (c *Client) RemovePlayer(ctx context.Context, gameSession, playerSession string) error {
 	_, err := c.Do(ctx, "RemovePlayerSession", PlayerMembers(gameSession, playerSession))
 	return err
 }
 
-// PlayerMembers are the members of AcceptPlayerSession and RemovePlayerSession, for Go.
+// PlayerMembers returns the members of AcceptPlayerSession and RemovePlayerSession, for Go.
 func PlayerMembers(gameSession, playerSession string) string {
 	return `"GameSessionId":` + Text(gameSession) + `,"PlayerSessionId":` + Text(playerSession)
 }
@@ -63,13 +63,13 @@ func (c *Client) SetPolicy(ctx context.Context, gameSession, policy string) erro
 	return err
 }
 
-// Terminate says that the process is about to end.
+// Terminate reports that the process is about to end.
 func (c *Client) Terminate(ctx context.Context) error {
 	_, err := c.Do(ctx, "TerminateServerProcess", "")
 	return err
 }
 
-// PlayerQuery asks for player sessions by one of the three ids.
+// PlayerQuery requests player sessions by one of the three ids.
 type PlayerQuery struct {
 	GameSessionId             string `json:",omitempty"`
 	PlayerSessionId           string `json:",omitempty"`
@@ -85,7 +85,7 @@ type PlayerPage struct {
 	PlayerSessions []PlayerSession
 }
 
-// PlayerSession is a player session as game servers see it; TerminationTime is 0 while it is open.
+// PlayerSession is a game server's view of a player session; TerminationTime is 0 while it is open.
 type PlayerSession struct {
 	PlayerId, PlayerSessionId, GameSessionId, FleetId string
 	PlayerData, IpAddress, DnsName, Status            string
@@ -93,7 +93,7 @@ type PlayerSession struct {
 	CreationTime, TerminationTime                     int64
 }
 
-// DescribePlayers asks for one page of player sessions.
+// DescribePlayers requests one page of player sessions.
 func (c *Client) DescribePlayers(ctx context.Context, q PlayerQuery) (PlayerPage, error) {
 	members, err := json.Marshal(q)
 	if err != nil {

@@ -14,7 +14,7 @@ const storedPath = "/v1/backup/stored"
 // StoredBackup is a backup that the caller has stored.
 type StoredBackup struct {
 	To    string    `json:"to"`
-	Entry uint64    `json:"entry"` // of the journal, after which its state is
+	Entry uint64    `json:"entry"` // of the journal: the last one in the backup's state
 	Made  time.Time `json:"made"`
 }
 
@@ -26,7 +26,7 @@ func (d *Door) stored(r *http.Request, body []byte) (any, error) {
 	return struct{}{}, d.config.Stored(r.Context(), in)
 }
 
-// Stored tells the service that a backup is stored which it has sent.
+// Stored tells the service that a backup that it sent is stored.
 func (c *Client) Stored(ctx context.Context, b StoredBackup) error {
 	return c.call(ctx, storedPath, b, &struct{}{})
 }

@@ -22,16 +22,16 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// ErrNoService says that no service of the data directory answers.
+// ErrNoService means that no service runs on the data directory.
 var ErrNoService = errors.New("no service answers for this data directory")
 
-// ErrHangs says that there is a process of the service, and that it does not answer.
+// ErrHangs means that the service's process exists but does not answer.
 var ErrHangs = errors.New("the service hangs")
 
-// answerMax bounds an answer, in bytes: a list of more keys than there can be.
+// answerMax limits the size of an answer, in bytes. It exceeds a list of the maximum number of keys.
 const answerMax = 64 << 20
 
-// Client speaks to the running service of a data directory.
+// Client calls the service that runs on a data directory.
 type Client struct {
 	file   serviceFile
 	secret identity.CellSecret
@@ -41,8 +41,8 @@ type Client struct {
 	Reason string // of the changes, for the audit log; empty: none
 }
 
-// NewClient finds the service. The error wraps ErrNoService when none has said where it is. user is a note for the audit
-// record. key is the one that encrypts the secrets of the directory.
+// NewClient finds the service. The error wraps ErrNoService if the directory does not name the address of one. user is a note for the
+// audit record. key encrypts the secrets of the directory.
 func NewClient(dir string, key *secretkey.Key, user string) (*Client, error) {
 	file, err := readServiceFile(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func NewClient(dir string, key *secretkey.Key, user string) (*Client, error) {
 	return c, nil
 }
 
-// notOurs adds what to do about a data directory of another user.
+// notOurs adds advice to the error for a data directory of another user.
 func notOurs(err error, dir string) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: run this as the user to whom %s belongs, or as root", err, dir)
@@ -69,7 +69,7 @@ func notOurs(err error, dir string) error {
 	return err
 }
 
-// Runs reports whether the service answers. One of an earlier release cannot be asked that, and is asked for its keys.
+// Runs reports whether the service answers. An earlier release does not know this request, so it is asked for its keys.
 func (c *Client) Runs(ctx context.Context) bool {
 	if c.call(ctx, runsPath, struct{}{}, &struct{}{}) == nil {
 		return true
@@ -78,7 +78,7 @@ func (c *Client) Runs(ctx context.Context) bool {
 	return err == nil
 }
 
-// List returns all keys in order of creation, revoked ones too.
+// List returns all keys in the order of their creation, including revoked ones.
 func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 	return all, c.call(ctx, listPath, struct{}{}, &all)
 }
@@ -93,7 +93,7 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 	return d, err
 }
 
-// Revoke ends a key at every door, before it returns.
+// Revoke revokes a key. When it returns, every door refuses the key.
 func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
 	return d, c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
 }
@@ -108,17 +108,17 @@ func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rota
 	return d, err
 }
 
-// FinishRotation ends a key that has a successor, at every door, before it returns.
+// FinishRotation revokes a key that has a successor. When it returns, every door refuses the key.
 func (c *Client) FinishRotation(ctx context.Context, id string) (d keyring.Document, err error) {
 	return d, c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
 }
 
-// Limit changes the limits of a key at every door, before it returns.
+// Limit changes the limits of a key. When it returns, every door enforces them.
 func (c *Client) Limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
 	return d, c.call(ctx, limitPath, limitRequest{x.ID, x, c.user, c.Reason}, &d)
 }
 
-// RevokeCredentials ends temporary credentials at every door of the node, before it returns.
+// RevokeCredentials revokes temporary credentials. When it returns, every door of the node refuses them.
 func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) error {
 	return c.call(ctx, revokeCredentialsPath, revokeCredentialsRequest{x, c.user, c.Reason}, &struct{}{})
 }
@@ -126,14 +126,14 @@ func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) e
 // Secret derives the secret of a key.
 func (c *Client) Secret(d *keyring.Document) (string, error) { return d.SecretOf(c.secret) }
 
-// awake comes before what may take long, so that a command which a timer runs does not wait for ever.
+// awake is called before long operations, so that a command that a timer runs does not wait forever for a service that hangs.
 func (c *Client) awake(ctx context.Context) error { return c.Awake(ctx, answerPatience) }
 
-// Awake fails with ErrHangs if the service is there and does not answer within a time.
+// Awake fails with ErrHangs if the service exists but does not answer within a time.
 func (c *Client) Awake(ctx context.Context, within time.Duration) error {
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := c.call(asking, runsPath, struct{}{}, &struct{}{}) // one of an earlier release refuses that, which is an answer
+	err := c.call(asking, runsPath, struct{}{}, &struct{}{}) // an earlier release refuses that, which is also an answer
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
 		return fmt.Errorf("%w: nothing comes from %s within %s", ErrHangs, c.file.Address, within)
 	}
@@ -174,7 +174,7 @@ func (c *Client) send(ctx context.Context, path string, in any) (answer *http.Re
 	return answer, nonce, nil
 }
 
-// readAnswer reads an answer that is not a stream.
+// readAnswer reads and verifies an answer that is not a stream.
 func (c *Client) readAnswer(answer *http.Response, nonce string, out any) error {
 	key := c.secret.LocalKey()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, answerMax))

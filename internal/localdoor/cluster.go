@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// Cluster is the node of a cluster that the service is.
+// Cluster is the service's node in a cluster.
 type Cluster interface {
 	NewJoinToken(ctx context.Context, by access.Actor) (text string, err error)
 	Change(ctx context.Context, c node.Change) (node.Status, error)
@@ -93,7 +93,7 @@ func (d *Door) change(r *http.Request, body []byte) (any, error) {
 	return s, err
 }
 
-// status is what the leader knows, or this node when none can be reached.
+// status returns the leader's view of the cluster, or this node's if no leader can be reached.
 func (d *Door) status(r *http.Request, _ []byte) (any, error) {
 	c, err := d.cluster()
 	if err != nil {
@@ -112,12 +112,12 @@ func (c *Client) JoinToken(ctx context.Context) (text string, err error) {
 	return answer.Token, err
 }
 
-// ChangeCluster changes the members of the cluster or its leader, and returns the cluster as it is afterwards.
+// ChangeCluster changes the members of the cluster or its leader, and returns the resulting status.
 func (c *Client) ChangeCluster(ctx context.Context, change node.Change) (s node.Status, err error) {
 	return s, c.call(ctx, changePath, changeRequest{change, c.user, c.Reason}, &s)
 }
 
-// ClusterStatus returns what the leader knows of the cluster, or what this node does when none can be reached.
+// ClusterStatus returns the leader's view of the cluster, or this node's if no leader can be reached.
 func (c *Client) ClusterStatus(ctx context.Context) (s node.Status, err error) {
 	return s, c.call(ctx, statusPath, userRequest{User: c.user}, &s)
 }

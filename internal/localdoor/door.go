@@ -1,7 +1,7 @@
-// Package localdoor is for those who hold the data directory of a running service: it lets the command line change what
-// the service keeps, on a loopback port that service.json in the directory names. Requests and answers are authenticated
-// by a key that is derived from the secret in the same directory, so it works for every user who can read that, root
-// included, and for no other.
+// Package localdoor is the door for users who hold the data directory of a running service: through it the command line changes the
+// service's records, on a loopback port that service.json in the directory names. Requests and answers are authenticated
+// with a key that is derived from the secret in the same directory, so the door works for every user who can read the secret,
+// including root, and for no other.
 package localdoor
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/musterhq/muster/internal/support"
 )
 
-// Bounds of the door. They hold for local users without the secret, too; other machines cannot connect.
+// Limits of the door. They also apply to local users without the secret; other machines cannot connect.
 const (
 	connectionsMax = 64
 	bodyMax        = 64 << 10 // bytes
@@ -56,15 +56,15 @@ const (
 	revokeCredentialsPath = "/v1/keys/revoke-credentials"
 )
 
-// doorName is what audit records call this door.
+// doorName is the name of this door in audit records.
 const doorName = "local"
 
-// createRequest has the id in it: the caller derives the key's secret by itself, so it never leaves the directory.
+// createRequest contains the id: the caller derives the key's secret itself, so it never leaves the directory.
 type createRequest struct {
 	ID   string      `json:"id"`
 	Role access.Role `json:"role"`
 	Name string      `json:"name"`
-	User string      `json:"user"` // of the operating system, as the caller says
+	User string      `json:"user"` // of the operating system, as stated by the caller
 
 	Expires time.Time `json:"expires,omitzero"`
 	Sources []string  `json:"sources,omitempty"`
@@ -72,7 +72,7 @@ type createRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// rotateRequest has the id of the successor in it, as createRequest that of a key.
+// rotateRequest contains the id of the successor, as createRequest contains the id of a key.
 type rotateRequest struct {
 	ID string `json:"id"`
 	keyring.Rotation
@@ -117,11 +117,11 @@ type Config struct {
 	Cluster Cluster         // nil: a single machine
 	// Stream writes a backup that the caller stores.
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
-	// Stored records that the caller has stored it.
+	// Stored records that the caller has stored the backup.
 	Stored func(ctx context.Context, b StoredBackup) error
-	// Export writes what has ended.
+	// Export writes ended records.
 	Export func(ctx context.Context, to io.Writer, in ExportRequest) error
-	// SupportBundle gathers what the service knows for a support bundle.
+	// SupportBundle gathers the service's half of a support bundle.
 	SupportBundle func(ctx context.Context, processor time.Duration) (*support.Parts, error)
 	// Reload reads the settings of the service again.
 	Reload func(ctx context.Context) (settings.Reloaded, error)
@@ -130,7 +130,7 @@ type Config struct {
 // Door serves the local port.
 type Door struct {
 	config Config
-	run    string // of this run of the service
+	run    string // identifies this run of the service
 	nonces nonces
 	server http.Server
 	served chan struct{}
@@ -177,7 +177,7 @@ func Open(c Config) (*Door, error) {
 	return d, nil
 }
 
-// Close takes service.json away and ends the door. Requests that are under way finish before ctx ends.
+// Close removes service.json and ends the door. Running requests may finish until ctx ends.
 func (d *Door) Close(ctx context.Context) error {
 	err := os.Remove(filepath.Join(d.config.Dir, fileName))
 	if stop := d.server.Shutdown(ctx); stop != nil {
@@ -187,16 +187,16 @@ func (d *Door) Close(ctx context.Context) error {
 	return err
 }
 
-// wrap checks that a request comes from a holder of the secret, and signs the answer.
+// wrap checks that the sender of a request holds the secret, and signs the answer.
 func (d *Door) wrap(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
 	return d.handle(do, func(http.ResponseWriter) {})
 }
 
-// wrapSlow is wrap for what may take any time. It ends when the caller goes away.
+// wrapSlow is wrap for operations that may take any time. They end when the caller disconnects.
 func (d *Door) wrapSlow(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
 	return d.handle(do, func(w http.ResponseWriter) {
 		c := http.NewResponseController(w)
-		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}) // the connection has gone if they fail
+		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}) // they fail if the connection is closed
 	})
 }
 
@@ -216,13 +216,13 @@ func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accept
 	}
 }
 
-// proof is what the answer to a request is signed with.
+// proof has the values for signing the answer to a request.
 type proof struct {
-	key   []byte // that has signed the request
+	key   []byte // that signed the request
 	nonce string
 }
 
-// proven reads a request and checks that it comes from a holder of the secret; otherwise it is answered.
+// proven reads a request and checks that its sender holds the secret; otherwise it answers the request itself.
 func (d *Door) proven(w http.ResponseWriter, r *http.Request) (body []byte, by proof, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if err != nil {
@@ -243,16 +243,16 @@ func (d *Door) proven(w http.ResponseWriter, r *http.Request) (body []byte, by p
 func (d *Door) answer(w http.ResponseWriter, by proof, status int, answer any) {
 	text, err := json.Marshal(answer)
 	if err != nil {
-		panic(err) // the types of answers have nothing that JSON has no form for
+		panic(err) // the types of answers can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set(proofHeader, answerProof(by.key, by.nonce, status, text))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the caller has gone if it fails
+	_, _ = w.Write(text) // fails if the caller has gone
 }
 
-// check returns the key that has signed a request.
+// check returns the key that signed a request.
 func (d *Door) check(r *http.Request, nonce string, body []byte) (key []byte, status int, refused string) {
 	date := r.Header.Get(dateHeader)
 	proven := d.config.Keys.CellSecret().Accepts("command on this machine", func(g identity.CellSecret) bool {
@@ -291,22 +291,22 @@ func (d *Door) problem(r *http.Request, err error) (status int, p problem) {
 	return http.StatusInternalServerError, problem{"Internal", err.Error()}
 }
 
-// byUser is the actor of a request. Who can read the data directory may do everything, so the user's name is only a note.
+// byUser returns the actor of a request. A user who can read the data directory may do everything, so the user's name is only a note.
 func byUser(r *http.Request, user string) access.Actor {
 	by := identity.Principal{ID: Principal(user)}
 	return by.Actor(r, doorName)
 }
 
-// recorded returns the context of a request whose changes are in the audit log.
+// recorded returns the context of a request whose changes the audit log records.
 func recorded(r *http.Request, by access.Actor, operation, reason string) (context.Context, error) {
 	err := audit.CheckReason(reason)
 	return audit.With(r.Context(), audit.Origin{Principal: by.Principal, Door: audit.DoorLocal, Address: by.Address, Operation: operation, Reason: reason}), err
 }
 
-// Principal names a holder of the data directory in audit records.
+// Principal returns the name of a holder of the data directory in audit records.
 func Principal(user string) string { return "data directory (user " + user + ")" }
 
-// runs answers that the service runs, whether it can work or not.
+// runs answers that the service runs, even if it cannot work.
 func runs(*http.Request, []byte) (any, error) { return struct{}{}, nil }
 
 func (d *Door) list(r *http.Request, _ []byte) (any, error) {
@@ -333,7 +333,7 @@ func (d *Door) create(r *http.Request, body []byte) (any, error) {
 	return keyring.NewDocument(key, by), nil
 }
 
-// revoke ends also the last admin key: the holder of the directory can make another one.
+// revoke may revoke the last admin key: the holder of the directory can make another one.
 func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
 	var in revokeRequest
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -414,7 +414,7 @@ func (d *Door) revokeCredentials(r *http.Request, body []byte) (any, error) {
 	return struct{}{}, d.config.Keys.RevokeCredentials(ctx, in.Revocation(by))
 }
 
-// limited bounds the connections of a listener.
+// limited limits the connections of a listener.
 func limited(l net.Listener) net.Listener {
 	return &limitedListener{Listener: l, places: make(chan struct{}, connectionsMax)}
 }
@@ -424,7 +424,7 @@ type limitedListener struct {
 	places chan struct{}
 }
 
-// Accept closes what is beyond the bound at once.
+// Accept closes connections beyond the limit at once.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

@@ -17,8 +17,8 @@ const (
 	fileFormat = 1
 )
 
-// serviceFile tells where the service of a data directory answers. One that was left by a crash does no harm: a program that
-// listens on its port now cannot sign an answer.
+// serviceFile has the address of the service of a data directory. A file left by a crash does no harm: another program that
+// now listens on the port cannot sign an answer.
 type serviceFile struct {
 	Format  int       `json:"format"`
 	Address string    `json:"address"`
@@ -50,7 +50,7 @@ func readServiceFile(dir string) (f serviceFile, err error) {
 	return f, nil
 }
 
-// limitedConn gives its place back once.
+// limitedConn releases its slot once.
 type limitedConn struct {
 	net.Conn
 	leave func()

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// Paths of policies. No policy holds at this door, so a policy that locks every administrator out is taken back here.
+// Paths of policies. No policy applies at this door, so a policy that locks out every administrator can be detached here.
 const (
 	policiesPath      = "/v1/policies/list"
 	policyPath        = "/v1/policies/show"
@@ -63,7 +63,7 @@ func (d *Door) policyPaths(mux *http.ServeMux) {
 	}))
 }
 
-// changesPolicy serves a change of a policy, which is in the audit log.
+// changesPolicy serves a change of a policy, which the audit log records.
 func (d *Door) changesPolicy(operation string, do func(context.Context, access.Actor, *policyRequest) (any, error)) http.HandlerFunc {
 	return d.wrap(func(r *http.Request, body []byte) (any, error) {
 		var in policyRequest
@@ -91,7 +91,7 @@ func (c *Client) Policy(ctx context.Context, name string) (d keyring.PolicyDocum
 	return d, c.call(ctx, policyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &d)
 }
 
-// CreatePolicy makes a policy.
+// CreatePolicy creates a policy.
 func (c *Client) CreatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
 	return d, c.call(ctx, createPolicyPath, c.policy(x, ""), &d)
 }
@@ -106,17 +106,17 @@ func (c *Client) DeletePolicy(ctx context.Context, name string) error {
 	return c.call(ctx, deletePolicyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &struct{}{})
 }
 
-// AttachPolicy puts a policy into force for a target at every door of the node, before it returns.
+// AttachPolicy attaches a policy to a target. When it returns, the policy is in force at every door of the node.
 func (c *Client) AttachPolicy(ctx context.Context, name, target string) error {
 	return c.call(ctx, attachPolicyPath, c.policy(keyring.PolicyChange{Name: name}, target), &struct{}{})
 }
 
-// DetachPolicy takes a policy out of force for a target.
+// DetachPolicy detaches a policy from a target.
 func (c *Client) DetachPolicy(ctx context.Context, name, target string) error {
 	return c.call(ctx, detachPolicyPath, c.policy(keyring.PolicyChange{Name: name}, target), &struct{}{})
 }
 
-// ExplainAccess says whether somebody may do something.
+// ExplainAccess explains whether a principal may take an action.
 func (c *Client) ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (a keyring.AccessAnswer, err error) {
 	return a, c.call(ctx, explainAccessPath, q, &a)
 }

@@ -23,7 +23,7 @@ const (
 const (
 	// skewMax is how old a request may be. Both ends use the clock of one machine.
 	skewMax = 30 * time.Second
-	// noncesMax bounds the requests that are taken within twice skewMax; only the holder of the secret can fill it.
+	// noncesMax bounds the requests that are accepted within twice skewMax; only the holder of the secret can reach it.
 	noncesMax = 4096
 	nonceSize = 16
 )
@@ -50,7 +50,7 @@ func answerProof(key []byte, nonce string, status int, body []byte) string {
 	return proofOf(key, "answer", body, nonce, strconv.Itoa(status))
 }
 
-// streamProof is the answerProof of a body that is sent while it is made. It comes behind the body, in a trailer.
+// streamProof is the answerProof of a body that is sent while it is made. It follows the body in a trailer.
 func streamProof(key []byte, nonce string, sum [sha256.Size]byte) string {
 	return proofOfSum(key, "stream", sum, nonce)
 }

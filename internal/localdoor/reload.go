@@ -25,7 +25,7 @@ func (d *Door) reload(r *http.Request, body []byte) (any, error) {
 	return done, err
 }
 
-// Reload has the service read its settings again.
+// Reload makes the service read its settings again.
 func (c *Client) Reload(ctx context.Context) (done settings.Reloaded, err error) {
 	return done, c.call(ctx, reloadPath, userRequest{c.user, c.Reason}, &done)
 }

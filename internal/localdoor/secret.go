@@ -70,12 +70,12 @@ func (c *Client) Secrets(ctx context.Context) (all []secretrotation.Document, er
 	return all, c.call(ctx, secretsPath, struct{}{}, &all)
 }
 
-// RotateSecret makes a new generation of the cell's secret, and returns all.
+// RotateSecret makes a new generation of the cell's secret, and returns all generations.
 func (c *Client) RotateSecret(ctx context.Context, overlap time.Duration) (all []secretrotation.Document, err error) {
 	return all, c.call(ctx, rotateSecretPath, rotateSecretRequest{overlap, c.user, c.Reason}, &all)
 }
 
-// RetireSecret ends what a generation of the cell's secret has signed.
+// RetireSecret ends a generation of the cell's secret: its signatures are refused.
 func (c *Client) RetireSecret(ctx context.Context, x secretrotation.Retirement) (done secretrotation.Retired, err error) {
 	return done, c.call(ctx, retireSecretPath, retireSecretRequest{x, c.user, c.Reason}, &done)
 }

@@ -21,27 +21,27 @@ const (
 	exportPath = "/v1/export"
 )
 
-// streamPatience is how long the reader of a stream may take nothing of it. The frozen state stays in memory meanwhile.
+// streamPatience is how long the reader of a stream may stall. The frozen state stays in memory meanwhile.
 const streamPatience = 5 * time.Minute
 
-// StreamRequest asks for a backup that the caller stores by itself.
+// StreamRequest requests a backup that the caller stores itself.
 type StreamRequest struct {
 	To    string        `json:"to"`              // where the caller stores it, for the log and the audit log
-	Since *backup.Since `json:"since,omitempty"` // what the caller has; nil: nothing
-	Rate  int64         `json:"rate"`            // bytes a second at most; 0: no bound
+	Since *backup.Since `json:"since,omitempty"` // the backup that the caller already has; nil: none
+	Rate  int64         `json:"rate"`            // maximum bytes per second; 0: no limit
 	Alone bool          `json:"alone,omitempty"` // no later backup builds on this one, so nothing is kept for it
 
 	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// ExportRequest asks for what has ended.
+// ExportRequest requests ended records.
 type ExportRequest struct {
 	To    string   `json:"to"`              // where the caller stores it, for the log and the audit log
 	Kinds []string `json:"kinds,omitempty"` // none: all
 	From  int64    `json:"from"`            // records that ended then or later, Unix milliseconds
 	Until int64    `json:"until,omitempty"` // and before; 0: as far as there are any
-	Rate  int64    `json:"rate"`            // bytes a second at most; 0: no bound
+	Rate  int64    `json:"rate"`            // maximum bytes per second; 0: no limit
 
 	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`
@@ -64,7 +64,7 @@ func (d *Door) streamExport(ctx context.Context, to io.Writer, body []byte) erro
 	return d.config.Export(ctx, to, in)
 }
 
-// stream answers with what do writes. The proof is in a trailer; what cannot be completed ends with the connection.
+// stream answers with the output of do. The proof is in a trailer; if the answer cannot be completed, the connection is closed.
 func (d *Door) stream(operation string, do func(ctx context.Context, to io.Writer, body []byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, by, ok := d.proven(w, r)
@@ -72,7 +72,7 @@ func (d *Door) stream(operation string, do func(ctx context.Context, to io.Write
 			return
 		}
 		c := http.NewResponseController(w)
-		_ = c.SetReadDeadline(time.Time{}) // the connection has gone if it fails
+		_ = c.SetReadDeadline(time.Time{}) // fails if the connection is closed
 		var in struct{ To, User, Reason string }
 		err := json.Unmarshal(body, &in)
 		if err != nil {
@@ -101,7 +101,7 @@ func (d *Door) stream(operation string, do func(ctx context.Context, to io.Write
 	}
 }
 
-// streamWriter ends a backup whose reader takes nothing.
+// streamWriter ends a stream whose reader stalls.
 type streamWriter struct {
 	to         http.ResponseWriter
 	controller *http.ResponseController
@@ -116,18 +116,18 @@ func (s *streamWriter) Write(p []byte) (int, error) {
 		s.to.Header().Set("Cache-Control", "no-store")
 		s.to.Header().Set("Trailer", proofHeader)
 	}
-	_ = s.controller.SetWriteDeadline(time.Now().Add(streamPatience)) // the connection has gone if it fails
+	_ = s.controller.SetWriteDeadline(time.Now().Add(streamPatience)) // fails if the connection is closed
 	s.sum.Write(p)
 	return s.to.Write(p)
 }
 
-// Stream has the service send a backup, for Read. Only what was read up to io.EOF is proven to be the service's.
+// Stream makes the service send a backup, for backup.Copy. The content is authenticated only once it was read up to io.EOF.
 func (c *Client) Stream(ctx context.Context, in StreamRequest) (io.ReadCloser, error) {
 	in.User, in.Reason = c.user, c.Reason
 	return c.stream(ctx, streamPath, in)
 }
 
-// Export has the service send what has ended, for export.Read, as Stream does.
+// Export makes the service send ended records, for export.Read, in the same way as Stream.
 func (c *Client) Export(ctx context.Context, in ExportRequest) (io.ReadCloser, error) {
 	in.User, in.Reason = c.user, c.Reason
 	return c.stream(ctx, exportPath, in)

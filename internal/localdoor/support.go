@@ -32,10 +32,10 @@ func (d *Door) support(r *http.Request, body []byte) (any, error) {
 	return p, err
 }
 
-// supportPatience bounds the wait for a bundle whose profile takes longest.
+// supportPatience limits the wait for a bundle, including the longest profile.
 const supportPatience = 2 * time.Minute
 
-// SupportBundle has the service gather what it knows, with a profile of the processor that takes so long.
+// SupportBundle makes the service gather its half of a support bundle. processor is the length of the CPU profile.
 func (c *Client) SupportBundle(ctx context.Context, processor time.Duration) (p support.Parts, err error) {
 	if err := c.awake(ctx); err != nil {
 		return p, err

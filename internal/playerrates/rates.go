@@ -1,4 +1,4 @@
-// Package playerrates has the rates of calls of players and trusted servers: the kinds of calls with their rates, and the form in which
+// Package playerrates has the rate limits for calls of players and trusted servers: the kinds of calls with their rates, and the syntax in which
 // operators change them.
 package playerrates
 
@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Kind is a kind of calls that share a bucket, with its rate.
+// Kind is a kind of call with its own bucket and rate.
 type Kind struct {
 	Name string
 	Rate rate.Limit
 }
 
-// Defaults are the kinds of calls, for each player unless a comment says otherwise. docs/spec/fair-play.md#rate-limits.
+// Defaults returns the kinds of calls. The rates apply per player unless a comment says otherwise. docs/spec/fair-play.md#rate-limits.
 func Defaults() []Kind {
 	return []Kind{
 		{"other", rate.Every(time.Second/5, 20)},
@@ -27,7 +27,7 @@ func Defaults() []Kind {
 		{"get-flow", rate.Every(time.Second, 5)},
 		{"party", rate.Every(time.Second/2, 10)},
 		{"invite", rate.Every(6*time.Second, 5)},
-		{"invite-pair", rate.Every(20*time.Second, 3)}, // invites of one player to another one
+		{"invite-pair", rate.Every(20*time.Second, 3)}, // invites from one player to another
 		{"code", rate.Every(6*time.Second, 5)},
 		{"code-address", rate.Every(3*time.Second, 20)}, // wrong codes from one address
 		{"enter", rate.Every(10*time.Second, 3)},
@@ -43,7 +43,7 @@ func Defaults() []Kind {
 	}
 }
 
-// Bounds of the rates that operators may set.
+// Limits of the rates that operators may set.
 const (
 	countMax = 100_000
 	burstMax = 100_000
@@ -51,9 +51,9 @@ const (
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 
-// Parse returns the Defaults with the changes in a text: "party=5/s:20 enter=12/m details=off", separated by spaces. A kind
-// has so many calls in a second (s), minute (m) or hour (h), and after the colon so many at once; without it as many at once as
-// by default. It reports every wrong entry.
+// Parse returns the Defaults with the changes in a text such as "party=5/s:20 enter=12/m details=off", separated by spaces. A rate is
+// a number of calls per second (s), minute (m) or hour (h). The optional number after the colon is the burst, by default that of
+// Defaults. Parse reports every wrong entry.
 func Parse(text string) ([]Kind, error) {
 	all := Defaults()
 	var errs []error

@@ -11,7 +11,7 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("muster_flow_"+name, help, labels, nil)
 }
 
-// What the latest survey found.
+// The results of the latest survey.
 var (
 	players    = described("players", "Players whom the service knows, by where they are.", "phase")
 	presence   = described("players_by_presence", "Players whom the service knows, by whether their client is connected.", "presence")

@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// counted are the events that are counted.
+// counted are the events to count.
 var counted = kernel.Kinds(new(playerflow.FlowCommitted), new(playerflow.MembershipChanged), new(playerflow.MembershipEnded), new(playerflow.GameInstanceChanged), new(playerflow.PlayerChanged))
 
-// counters count committed events. They begin at 0 with every start, as Prometheus expects. Events in a gap are not counted at this node.
+// counters count committed events. They begin at 0 at every start, as Prometheus expects. They omit events in a gap.
 type counters struct {
 	commits     *prometheus.CounterVec
 	moved       prometheus.Counter
@@ -48,7 +48,7 @@ func (c *counters) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.commits, c.moved, c.connections, c.ended, c.allocation, c.failed, c.penalties}
 }
 
-// follow counts what one journal entry says.
+// follow counts the events of one journal entry.
 func (c *counters) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
@@ -92,7 +92,7 @@ func (c *counters) instanceChanged(at domain.Time, was flow.InstanceStatus, x *f
 	}
 }
 
-// transition names the step of a membership that is counted; empty for another one.
+// transition returns the name of a counted change of a membership; empty for other changes.
 func transition(was, is *flow.Membership) string {
 	away := was.Status == flow.MemberDisconnected || was.Status == flow.MemberNoShow
 	switch {
@@ -110,7 +110,7 @@ func transition(was, is *flow.Membership) string {
 	return ""
 }
 
-// penalised counts the penalties that were not there before, or not since then.
+// penalised counts new penalties, and those that began anew.
 func (c *counters) penalised(was, is []flow.Penalty) {
 	for _, x := range is {
 		i := slices.IndexFunc(was, func(y flow.Penalty) bool { return y.Kind == x.Kind })

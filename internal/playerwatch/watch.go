@@ -1,9 +1,9 @@
-// Package playerwatch has the metrics of players for operators: it counts committed events, surveys
-// all records from time to time, and checks the invariants of player flow on the running state. A violation is a defect of the service
-// and goes to the log as an error.
+// Package playerwatch has the metrics of players for operators: it counts committed events, regularly surveys
+// all records, and checks the invariants of player flow on the running state. A violation is a defect of the service
+// and is logged as an error.
 //
-// In a cluster each event is counted by one node, that which decides, so counters of all nodes can be added up. Each node surveys the state that it has:
-// its gauges are the same at every node.
+// In a cluster only the leader counts events, so counters of all nodes can be added up. Each node surveys its own copy of the state,
+// so the gauges are the same at every node.
 package playerwatch
 
 import (
@@ -29,29 +29,29 @@ type Config struct {
 	Every  time.Duration // between two surveys; 0: DefaultEvery
 }
 
-// DefaultEvery is how often all records are checked. A million players take some hundred milliseconds of one core.
+// DefaultEvery is the interval between surveys. A million players take a few hundred milliseconds of one core.
 const DefaultEvery = 15 * time.Second
 
 const (
 	surveyStep  = 256                  // records checked under one lock
-	surveyPause = 2 * time.Millisecond // between two steps: commands come first
+	surveyPause = 2 * time.Millisecond // between two steps: commands take precedence
 )
 
 // Watch surveys until it is closed, and counts events from Lead to Rest. It is a prometheus.Collector.
 type Watch struct {
 	config   Config
 	counters *counters
-	unfollow func() // nil while another node decides
+	unfollow func() // nil while this node is not the leader
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
 	surveying sync.Mutex      // one survey at a time
-	known     map[string]bool // violations of the latest one, which the log has
+	known     map[string]bool // violations of the latest survey, which were logged
 
 	lock     sync.Mutex
-	latest   *inspection.Survey // nil: none is complete
+	latest   *inspection.Survey // nil: none is complete yet
 	took     time.Duration
-	violated uint64 // in all surveys
+	violated uint64 // total of all surveys
 }
 
 // Start begins to survey the state.
@@ -146,14 +146,14 @@ func (w *Watch) report(s *inspection.Survey) {
 	w.known = found
 }
 
-// snapshot is the latest complete survey, or nil.
+// snapshot returns the latest complete survey, or nil.
 func (w *Watch) snapshot() (s *inspection.Survey, took time.Duration, violated uint64) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.latest, w.took, w.violated
 }
 
-// overdue is how late the next deadline is.
+// overdue returns how late the next deadline is.
 func (w *Watch) overdue() (late time.Duration) {
 	_ = w.config.Engine.ReadHere(context.Background(), func(v *cell.View) error { // a stopped engine has no late deadlines
 		late = v.Overdue(domain.TimeOf(w.config.Engine.Now()))

@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/simulate"
 )
 
-// TimeMax is the longest time that an invented population is simulated for.
+// TimeMax is the longest simulated time for an invented population.
 const TimeMax = 24 * time.Hour
 
-// Form is what a text of arrivals is.
+// Form is the format of a text with arrivals.
 type Form string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Table      Form = "table"      // recorded, CSV
 )
 
-// FormOf recognises the form of a text.
+// FormOf recognizes the form of a text.
 func FormOf(text string) Form {
 	text = strings.TrimSpace(text)
 	first, _, _ := strings.Cut(text, "\n")
@@ -38,7 +38,7 @@ func FormOf(text string) Form {
 	return Population
 }
 
-// Arrivals reads arrivals from a text in any form. A population is invented for that time, from midnight on. It refuses with Invalid.
+// Arrivals reads arrivals from a text in any form. For a population, it generates arrivals for the given time from midnight on. It refuses with Invalid.
 func Arrivals(text string, length time.Duration, sets []Set) ([]simulate.Arrival, error) {
 	arrivals, err := read(text, length, sets)
 	if err != nil {
@@ -73,7 +73,7 @@ func read(text string, length time.Duration, sets []Set) ([]simulate.Arrival, er
 	return population.Draw(length, seed)
 }
 
-// Suggest describes a population that has each attribute of a rule set, to begin with.
+// Suggest returns a population with each attribute of a rule set, as a starting point.
 func Suggest(rules *ruleset.RuleSet) string {
 	p := simulate.Population{
 		ArrivalsPerSecond: []simulate.RateAt{{Hour: 0, Rate: 1}},
@@ -110,7 +110,7 @@ func Suggest(rules *ruleset.RuleSet) string {
 	}
 	text, err := json.MarshalIndent(&p, "", "  ")
 	if err != nil {
-		panic(err) // it is made of numbers and texts
+		panic(err) // numbers and texts can always be encoded
 	}
 	return string(text)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/simulate"
 )
 
-// Recorded are the tickets of a configuration that ended in the last hour, as arrivals, with what became of them.
+// Recorded has the tickets of a configuration from the last hour, as arrivals, with their outcomes.
 type Recorded struct {
 	Arrivals    []simulate.Arrival
-	From, Until domain.Time // when the first of them began; when those that had not ended are taken to leave
-	Whole       bool        // false: there were more tickets later
-	Backfills   int         // backfill tickets, which are left out: the game sessions that they were for are not recorded
+	From, Until domain.Time // when the first of them began; when those that had not ended are assumed to leave
+	Whole       bool        // false: later tickets were omitted
+	Backfills   int         // number of backfill tickets, which are omitted: their game sessions are not recorded
 
 	Completed, TimedOut, Cancelled, Failed, Waiting int
-	Wait                                            simulate.Spread // of those that were completed, in seconds: with acceptance and placement
+	Wait                                            simulate.Spread // of completed tickets, in seconds, including acceptance and placement
 }
 
-// LastHour reads the tickets of a configuration that ended in the last hour, and those that wait, when it is its turn. It refuses with Overloaded as Run does.
+// LastHour waits for its turn, and reads the tickets of a configuration that ended in the last hour and those that are waiting. Like Run, it refuses with Overloaded.
 func (s *Stage) LastHour(ctx context.Context, e *engine.Engine, configuration string) (*Recorded, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func record(found engine.TicketsSince) *Recorded {
 	return r
 }
 
-// count notes what became of a ticket.
+// count counts the outcome of a ticket.
 func (r *Recorded) count(t *matchmaking.Ticket, waits *[]float64) {
 	switch {
 	case !r.ended(t):
@@ -93,8 +93,8 @@ func (r *Recorded) count(t *matchmaking.Ticket, waits *[]float64) {
 
 func (r *Recorded) ended(t *matchmaking.Ticket) bool { return !t.Status.Active() && t.End <= r.Until }
 
-// leaves returns when the players of a ticket would have given up without a match; 0: not before its time-out. Those of a cancelled ticket did so, unless it had been in a match
-// and a player rejected it. Of a ticket that has not ended it is not known.
+// leaves returns when the players of a ticket would have given up without a match; 0: not before its timeout. The players of a cancelled ticket gave up, unless it had been in a match
+// that a player rejected. For a ticket that has not ended it is unknown, and leaves returns the end of the recording.
 func (r *Recorded) leaves(t *matchmaking.Ticket) domain.Time {
 	switch {
 	case !r.ended(t):

@@ -11,25 +11,25 @@ import (
 	"github.com/musterhq/muster/internal/simulate"
 )
 
-// Bounds of a trial.
+// Limits of a trial.
 const (
 	TicketsMax     = 20_000
 	valuesMax      = 2_000_000        // attributes and latencies of all players
-	trialTime      = 20 * time.Second // with the rests
-	turnWait       = 5 * time.Second  // for the trial before
+	trialTime      = 20 * time.Second // including rests
+	turnWait       = 5 * time.Second  // for the previous trial
 	processorShare = 0.5              // of one processor
 	trialsWaiting  = 8
-	seed           = 1 // as muster simulate has it by default
+	seed           = 1 // the default of muster simulate
 )
 
-// Stage has the trials of a node, one after the other.
+// Stage runs the trials of a node, one after another.
 type Stage struct {
-	turn    chan struct{} // has one while a trial runs
-	waiting chan struct{} // has one for each trial that runs or waits for its turn
+	turn    chan struct{} // has an element while a trial runs
+	waiting chan struct{} // has an element for each trial that runs or waits for its turn
 	time    time.Duration // of a trial
 }
 
-// NewStage returns a Stage on which nothing runs.
+// NewStage returns an idle Stage.
 func NewStage() *Stage {
 	return &Stage{make(chan struct{}, 1), make(chan struct{}, trialsWaiting), trialTime}
 }
@@ -40,9 +40,9 @@ type Set struct {
 	Rules *ruleset.RuleSet
 }
 
-// Trial says what is simulated.
+// Trial describes a simulation.
 type Trial struct {
-	Sets       []Set // one, or two that are compared
+	Sets       []Set // one, or two to compare
 	Timeout    time.Duration
 	Additional int32
 	Arrivals   []simulate.Arrival
@@ -51,10 +51,10 @@ type Trial struct {
 // Result has a report for each set.
 type Result struct {
 	Reports     []*simulate.Report
-	Differences *simulate.Differences // of two sets
+	Differences *simulate.Differences // if there are two sets
 }
 
-// Run carries out a trial. It refuses with Overloaded if others are under way, and with Invalid if it would take too long or does not fit the rule sets. A caller that is gone ends it.
+// Run runs a trial. It refuses with Overloaded if others are running, and with Invalid if the trial would take too long or does not fit the rule sets. The trial ends with ctx.
 func (s *Stage) Run(ctx context.Context, t Trial) (*Result, error) {
 	if len(t.Arrivals) > TicketsMax {
 		return nil, domain.Refuse(domain.Invalid, "%d tickets are too many for a trial; want at most %d", len(t.Arrivals), TicketsMax)
@@ -91,7 +91,7 @@ func (s *Stage) Run(ctx context.Context, t Trial) (*Result, error) {
 	return r, nil
 }
 
-// enter waits for the turn.
+// enter waits for a turn.
 func (s *Stage) enter(ctx context.Context) (leave func(), err error) {
 	busy := domain.Refuse(domain.Overloaded, "another trial runs at this node; try again in some seconds")
 	select {

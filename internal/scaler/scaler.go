@@ -1,7 +1,7 @@
-// Package scaler runs, at the node that decides, what gives hosts to fleets: it has the core plan every second, and scale every minute with the samples that
-// it has taken. It decides nothing itself.
+// Package scaler drives the assignment of hosts to fleets. It runs on the leader: it makes the core plan every second, and scale every minute with the samples that
+// it has taken. It makes no decisions itself.
 //
-// The samples are in memory. A node that takes office begins with none, so policies act once it has taken as many as they look at.
+// The samples are in memory. A new leader begins without samples, so policies act only once it has taken as many as they evaluate.
 package scaler
 
 import (
@@ -19,7 +19,7 @@ import (
 // planEvery is the time between two plans.
 const planEvery = time.Second
 
-// Engine carries out commands and reads the state.
+// Engine executes commands and reads the state.
 type Engine interface {
 	Do(ctx context.Context, cmd kernel.Command) error
 	ReadHere(ctx context.Context, f func(*cell.View) error) error
@@ -67,14 +67,14 @@ func (s *Scaler) run(ctx context.Context) {
 
 type place struct{ fleet, location string }
 
-// round is the memory of one term of office.
+// round is the state of one term of office.
 type round struct {
 	*Scaler
 	samples map[place][]capacity.Sample
-	next    domain.Time // when the next samples are due, on the clock of the service
+	next    domain.Time // when the next samples are due, by the service's clock
 }
 
-// turn plans, and measures and scales when a minute is over.
+// turn plans. When a minute is over, it also measures and scales.
 func (r *round) turn(ctx context.Context) {
 	if err := r.engine.Do(ctx, &capacity.Plan{}); err != nil {
 		return // the engine stops, is short of something, or has lost its office: the next turn tries again
@@ -102,7 +102,7 @@ func (r *round) turn(ctx context.Context) {
 	}
 }
 
-// keep adds the new samples, and forgets those that no policy looks at any more.
+// keep adds the new samples and drops those that no policy evaluates any longer.
 func (r *round) keep(all []capacity.Measured) {
 	kept := make(map[place][]capacity.Sample, len(all))
 	for _, m := range all {

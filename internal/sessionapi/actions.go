@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// actions are what policies call each node, and the calls beside them. A node that does what an operation of the service API does is the same action.
+// actions maps each node and each further call to its policy action. A node that does the same as an operation of the service API has the same action.
 var actions = map[string]policy.Action{
 	"ConfigureGameLiftClient": policy.MustBe("muster:Session.ConfigureGameLiftClient"),
 	"CreatePlayerId":          policy.MustBe("muster:Session.CreatePlayerId"),
@@ -32,7 +32,7 @@ var actions = map[string]policy.Action{
 	eventsName:                policy.MustBe("muster:Session.Events"),
 }
 
-// The calls that are no nodes.
+// The calls that are not nodes.
 const (
 	callsName  = "calls"
 	eventsName = "events"
@@ -46,7 +46,7 @@ func Actions() map[policy.Action]identity.Roles {
 	}
 }
 
-// mayDo asks the policies of the principal about a call with its input.
+// mayDo checks a call with its input against the policies of the principal.
 func (d *Door) mayDo(ctx context.Context, name string, req *request, in any) *Problem {
 	if !req.principal.Restricted() {
 		return nil
@@ -68,7 +68,7 @@ func (d *Door) mayDo(ctx context.Context, name string, req *request, in any) *Pr
 		err = r.PlayerSession(ctx, x.PlayerSessionID)
 	case *startMatchmakingRequest:
 		r.Name(permit.Configuration, lastPart(x.ConfigurationName))
-	case *stopMatchmakingRequest: // of StopPolling, too
+	case *stopMatchmakingRequest: // also of StopPolling
 		err = r.Ticket(ctx, x.TicketID)
 	case *acceptMatchRequest:
 		err = r.Ticket(ctx, x.TicketID)

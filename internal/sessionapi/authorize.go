@@ -33,7 +33,7 @@ func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 	if d.config.Dev {
 		by := identity.Principal{ID: id, Role: identity.Admin, Address: from}
 		if key, err := d.config.Keys.With(id, "", from); err == nil {
-			by = key.Principal(from) // so that roles and policies can be tried out
+			by = key.Principal(from) // so that roles and policies can be tested
 		}
 		return &by, nil
 	}
@@ -49,7 +49,7 @@ func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 		return nil, unauthorized(err.Error())
 	}
 	if key.Role != identity.Client && !d.config.Private(r) {
-		// A client key is in every copy of the game, so it may be read on the way. Any other key is a secret.
+		// A client key is in every copy of the game, so others on the network may read it. Any other key is a secret.
 		return nil, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
 			"access key %s has the role %s and was sent without TLS, where it can be read on the way: revoke it, and use https, or a key of the role client", key.ID, key.Role)}
 	}
@@ -79,12 +79,12 @@ func unauthorized(message string) *Problem {
 	return &Problem{status: http.StatusUnauthorized, Name: notAuthorized, Message: message}
 }
 
-// clientOf is the name of the caller's event stream.
+// clientOf returns the name of the caller's event stream.
 func clientOf(r *http.Request) (string, *Problem) {
 	const header = "X-Client-Id"
 	name := r.Header.Get(header)
 	if name == "" {
-		name = r.URL.Query().Get("clientId") // for those who cannot set a header on an event stream
+		name = r.URL.Query().Get("clientId") // for clients that cannot set a header on an event stream
 	}
 	if name != "" && !clientForm.MatchString(name) {
 		return "", invalid(header, name, "1 to 64 letters, digits, dots, dashes and underscores")

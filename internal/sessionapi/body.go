@@ -30,7 +30,7 @@ const (
 	bodyBytesMax = 512 << 20
 )
 
-// bodyCost is the memory that a request's body takes at most: the text, the strings decoded from it, and its values.
+// bodyCost returns the maximum memory for a request's body: the text, the strings decoded from it, and its values.
 func bodyCost(r *http.Request) int64 {
 	size := r.ContentLength
 	if size < 0 || size > bodyMax {
@@ -79,8 +79,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	return body, nil
 }
 
-// decode reads one JSON object. No body is an empty one. A name that the node does not have is an error: it is a slip, and
-// silence would cost its author an evening.
+// decode decodes one JSON object. No body counts as an empty object. An unknown name is an error: it is a mistake that would otherwise
+// be hard to find.
 func decode(body []byte, in any) *Problem {
 	body = bytes.TrimSpace(body)
 	switch {
@@ -126,7 +126,7 @@ func decodeProblem(err error) *Problem {
 	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "JSON", Message: "body: " + excerpt.Short(text)}
 }
 
-// jsonName is what JSON calls a kind of Go value.
+// jsonName returns the JSON name of a kind of Go value.
 func jsonName(kind string) string {
 	switch {
 	case kind == "string":

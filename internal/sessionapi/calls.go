@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// Limits bound what asynchronous calls and event streams hold in memory.
+// Limits bound the memory of asynchronous calls and event streams.
 type Limits struct {
-	Pending   int           // calls under way
+	Pending   int           // running calls
 	Kept      int           // events kept for readers and polls
 	KeptBytes int           // their bytes
 	KeptFor   time.Duration // and for how long
@@ -34,7 +34,7 @@ type calls struct {
 	now    func() time.Time
 	epoch  string // of this run of the service; event ids of other runs are invalid
 
-	pending  fair.Shares // calls under way
+	pending  fair.Shares // running calls
 	watching fair.Shares // tickets
 	readers  fair.Shares // open event streams
 

@@ -33,7 +33,7 @@ const (
 	valueMax      = 96
 )
 
-// checks gathers the first problem of an input, in the order of its fields.
+// checks keeps the first problem of an input, in the order of its fields.
 type checks struct{ first *Problem }
 
 func (c *checks) add(p *Problem) {
@@ -42,14 +42,14 @@ func (c *checks) add(p *Problem) {
 	}
 }
 
-// text is a field that may be empty.
+// text checks a field that may be empty.
 func (c *checks) text(field, value string, most int) {
 	if n := utf8.RuneCountInString(value); n > most {
 		c.add(invalid(field, value, fmt.Sprintf("at most %d characters, it has %d", most, n)))
 	}
 }
 
-// required is a field that may not be.
+// required checks a field that must not be empty.
 func (c *checks) required(field, value string, most int) {
 	if value == "" {
 		c.add(missing(field, "1 to "+fmt.Sprint(most)+" characters"))
@@ -57,7 +57,7 @@ func (c *checks) required(field, value string, most int) {
 	c.text(field, value, most)
 }
 
-// form is a field that is empty or of a certain form.
+// form checks a field that is empty or has a certain form.
 func (c *checks) form(field, value string, form *regexp.Regexp, expected string) {
 	if value != "" && (len(value) > 512 || !form.MatchString(value)) {
 		c.add(invalid(field, value, expected))

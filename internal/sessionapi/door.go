@@ -25,28 +25,28 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// Prefix is where every path of this door begins.
+// Prefix begins every path of this door.
 const Prefix = "/session/v1/"
 
 // Config has the parts and limits of a Door.
 type Config struct {
 	Engine *engine.Engine
 	Keys   identity.Finder
-	Dev    bool // accept any credentials, also none; for loopback alone
+	Dev    bool // accept any credentials, also none; only for loopback
 
-	// Private reports whether a request could not be read on the way.
+	// Private reports whether others on the network could not read a request.
 	Private func(*http.Request) bool
 	Signins *signin.Door
 
 	Proxies *clientaddress.Proxies         // for limits by address
 	Rate    func(*identity.Principal) bool // of requests with keys of the role client; nil: not limited
 
-	// Registered reports whether the cluster counts this node as present; nil: a single node. Without it no event stream begins: it would stay silent.
+	// Registered reports whether the cluster considers this node present; nil: a single node. If it returns false, no event stream begins, because it would stay silent.
 	Registered func() bool
 
 	Working int              // requests that are worked on at a time; 0: defaultWorking
 	Limits  Limits           // zero: defaultLimits
-	Panics  *panics.Guard    // nil: one of its own
+	Panics  *panics.Guard    // nil: the door makes its own
 	Calls   *callstats.Calls // nil: calls are not counted
 	Tracing *tracing.Tracer  // nil: calls are not traced
 	Log     *slog.Logger
@@ -75,10 +75,10 @@ type Door struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	dropped chan struct{} // closed when all event streams have to begin anew
+	dropped chan struct{} // closed when all clients must reopen their event streams
 }
 
-// newShares are of a number of places, such as of calls under way, or of bytes.
+// newShares returns shares of a number of slots, for example for running calls, or of bytes.
 func newShares(most int) fair.Shares { return fair.NewShares(partsOf(most)) }
 
 func partsOf(most int) (all, key, clients, address int64) {
@@ -135,7 +135,7 @@ func (d *Door) Close() {
 	d.news.close()
 }
 
-// DropStreams ends all event streams: their clients come back, to this node or to another one.
+// DropStreams ends all event streams: their clients reconnect to this node or another one.
 func (d *Door) DropStreams() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,18 +169,18 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.routes.Serv
 // asyncSuffix is the node library's suffix for the asynchronous form of a node: CreateSessionAsync is CreateSession with ?async=1.
 const asyncSuffix = "Async"
 
-// request is one call of a node, with what it may ask about it.
+// request is one call of a node.
 type request struct {
 	principal *identity.Principal
 	client    string // which of the caller's event streams; "" for none
 	path      string // the {id} of the path
-	call      *call  // nil when it is answered at once
+	call      *call  // nil if it is answered at once
 	traced    context.Context
 }
 
 func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 	began := time.Now()
-	by, problem := d.authorize(r, n.access, n.name) // before the body: a stranger makes the service hold none
+	by, problem := d.authorize(r, n.access, n.name) // before reading the body, so that strangers cannot make the service hold one
 	if problem != nil {
 		refuse(w, problem)
 		return
@@ -252,7 +252,7 @@ func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req 
 	answer(w, http.StatusOK, out)
 }
 
-// run carries a node out. A panic ends this call alone.
+// run executes a node. A panic ends only this call.
 func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any, problem *Problem) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -292,10 +292,10 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client has gone if it fails
+	_, _ = w.Write(text) // fails if the client has gone
 }
 
-// encode leaves < and > as they are: scripts print answers.
+// encode encodes without escaping < and >, because scripts print answers.
 func encode(body any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

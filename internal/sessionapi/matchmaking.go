@@ -95,7 +95,7 @@ func (in *matchPlayer) check(c *checks, field string, p *matchmaking.Player) {
 
 const attributeWanted = `exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]} and {"SDM":{"k":1.5}}`
 
-// readAttribute reads a value, or says what was expected. Script nodes send it as a text that contains JSON.
+// readAttribute decodes a value, or returns what was expected. Script nodes send it as a text that contains JSON.
 func readAttribute(raw json.RawMessage) (v ruleset.Value, expected string) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > 0 && raw[0] == '"' {
@@ -218,7 +218,7 @@ func (d *Door) endedTicket(ctx context.Context, r *request, id string, refused e
 	return because(t.Status)
 }
 
-// ticketState is a ticket as scripts see it. Where to go is there once it is COMPLETED.
+// ticketState is a ticket for scripts. It contains the game session's address once it is COMPLETED.
 type ticketState struct {
 	TicketID          string         `json:"ticketId"`
 	ConfigurationName string         `json:"configurationName"`
@@ -270,7 +270,7 @@ func (d *Door) ticket(ctx context.Context, r *request, id string) (matchmaking.T
 	return t, err
 }
 
-// describeTicket is for scripts that poll.
+// describeTicket returns a ticket to scripts that poll.
 func (d *Door) describeTicket(ctx context.Context, r *request, _ *nothing) (*ticketState, error) {
 	t, err := d.ticket(ctx, r, r.path)
 	if err != nil {

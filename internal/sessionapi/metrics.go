@@ -13,7 +13,7 @@ var (
 	keptBytes     = prometheus.NewDesc("muster_session_kept_bytes", "Bytes of the events that are kept for readers and polls.", nil, nil)
 )
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (d *Door) Describe(to chan<- *prometheus.Desc) {
 	to <- placesTaken
 	to <- placesMost
@@ -21,7 +21,7 @@ func (d *Door) Describe(to chan<- *prometheus.Desc) {
 	to <- keptBytes
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (d *Door) Collect(to chan<- prometheus.Metric) {
 	for kind, s := range map[string]*fair.Shares{"working": &d.working, "body_bytes": &d.bodies, "calls": &d.calls.pending, "watches": &d.calls.watching, "streams": &d.calls.readers} {
 		to <- prometheus.MustNewConstMetric(placesTaken, prometheus.GaugeValue, float64(s.Keys.Taken()), kind)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
+// newID returns an identifier that cannot be guessed: a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
 type configureRequest struct {
@@ -32,8 +32,8 @@ type configureAnswer struct {
 // cloudRegion matches names of the cloud's regions, also future ones, because scripts keep the region that they used there.
 var cloudRegion = regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn)(-gov|-iso[a-z]?)?-(central|north|south|east|west|northeast|northwest|southeast|southwest)-[1-9]$`)
 
-// configureClient sets up nothing, because this service serves all regions. It tells the script whether its credentials, its connection
-// and the name of its region are valid.
+// configureClient configures nothing, because this service serves all regions. It reports to the script whether its credentials, its
+// connection and the name of its region are valid.
 func (d *Door) configureClient(ctx context.Context, _ *request, in *configureRequest) (*configureAnswer, error) {
 	if in.Region == "" || cloudRegion.MatchString(in.Region) {
 		return &configureAnswer{true}, nil
@@ -64,7 +64,7 @@ type playerIDAnswer struct {
 }
 
 func (d *Door) createPlayerID(_ context.Context, _ *request, in *playerIDRequest) (*playerIDAnswer, error) {
-	id := strings.ToUpper(newID().String()) // as the engine's own
+	id := strings.ToUpper(newID().String()) // in the form of the engine's own ids
 	if !in.IncludeDashes {
 		id = strings.ReplaceAll(id, "-", "")
 	}
@@ -81,11 +81,11 @@ type resourceNameRequest struct {
 func (in *resourceNameRequest) check(c *checks) { c.required("name", in.Name, textMax) }
 
 type resourceNameAnswer struct {
-	Result  string `json:"result"` // to be given as aliasId
+	Result  string `json:"result"` // for use as aliasId
 	FleetID string `json:"fleetId"`
 }
 
-// resourceNameID finds an alias by its name. With several of one name the oldest counts.
+// resourceNameID finds an alias by its name. If several have the same name, it returns the oldest.
 func (d *Door) resourceNameID(ctx context.Context, _ *request, in *resourceNameRequest) (*resourceNameAnswer, error) {
 	out := &resourceNameAnswer{}
 	err := d.engine.Read(ctx, func(v *cell.View) (err error) {
@@ -100,7 +100,7 @@ func (d *Door) resourceNameID(ctx context.Context, _ *request, in *resourceNameR
 	return out, err
 }
 
-// fleetOf returns the fleet that a request names, or to which its alias points now.
+// fleetOf returns the fleet that a request names, or that its alias currently points to.
 func (d *Door) fleetOf(ctx context.Context, fleetID, aliasID string) (f fleet.Fleet, err error) {
 	err = d.engine.Read(ctx, func(v *cell.View) (err error) {
 		id := lastPart(fleetID)

@@ -100,7 +100,7 @@ func (n *news) wake(key any) {
 	for woken := range n.waiting[key] {
 		select {
 		case woken <- struct{}{}:
-		default: // it will look anyway
+		default: // it is already going to check
 		}
 	}
 }

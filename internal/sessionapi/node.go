@@ -26,7 +26,7 @@ type node struct {
 // input is the body of a node.
 type input interface{ check(*checks) }
 
-// serve makes a node of a function.
+// serve makes a node from a function.
 func serve[I any, P interface {
 	*I
 	input
@@ -58,7 +58,7 @@ func waiting(n *node) *node {
 	return n
 }
 
-// nodes are those of the script interface, named as there.
+// nodes are the nodes of the script interface, with the names from there.
 var nodes = []*node{
 	serve("ConfigureGameLiftClient", "", identity.MayPlayOrLook, (*Door).configureClient),
 	serve("CreatePlayerId", "", identity.MayPlayOrLook, (*Door).createPlayerID),
@@ -87,7 +87,7 @@ type nothing struct{}
 
 func (*nothing) check(*checks) {}
 
-// joinNode is JoinSession: answered at once it reserves a seat; asynchronously it completes when the player is in.
+// joinNode is JoinSession. A synchronous call only reserves a seat; an asynchronous one completes when the player has joined.
 func joinNode() *node {
 	n := serve("JoinSession", "OnJoinSessionAsyncComplete", identity.MayPlay, (*Door).joinSession)
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// The description of this door in OpenAPI is made from the types that it reads and writes, so it cannot be wrong about
-// them. Tools make clients of it.
+// The OpenAPI description of this door is generated from the types that it reads and writes, so it always matches them.
+// Tools generate clients from it.
 
 type object map[string]any
 
@@ -44,7 +44,7 @@ var description = sync.OnceValue(func() []byte {
 	})
 })
 
-// describe is the operation of a node; path are the parameters in its path.
+// describe returns the operation of a node; path are the parameters in its path.
 func (n *node) describe(path ...string) object {
 	content := func(t reflect.Type) object {
 		return object{"application/json": object{"schema": schemaOf(t)}}
@@ -73,7 +73,7 @@ func (n *node) describe(path ...string) object {
 	return operation
 }
 
-// describeAsync is the operation of a node's asynchronous form under its own name.
+// describeAsync returns the operation of a node's asynchronous form, which has its own name.
 func (n *node) describeAsync() object {
 	operation := n.describe()
 	operation["operationId"] = n.name + asyncSuffix
@@ -88,7 +88,7 @@ func parameter(in, name string, required bool) object {
 
 func clientParameter() object { return parameter("header", "X-Client-Id", false) }
 
-// schemaOf is the JSON form of a type.
+// schemaOf returns the JSON schema of a type.
 func schemaOf(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
@@ -122,8 +122,8 @@ func schemaOf(t reflect.Type) object {
 	}
 }
 
-// serveDescription needs no credentials: there is no secret in it.
+// serveDescription serves the description. It needs no credentials, because the description contains no secrets.
 func serveDescription(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(description()) // the client has gone if it fails
+	_, _ = w.Write(description()) // fails if the client has gone
 }

@@ -19,7 +19,7 @@ const listMax = 10_000
 type createOnQueueRequest struct {
 	QueueName         string            `json:"queueName"`
 	PlacementID       string            `json:"placementId"` // generated if empty
-	CreatorID         string            `json:"creatorId"`   // a placement has none; it is taken because every create request has one
+	CreatorID         string            `json:"creatorId"`   // ignored: placements have no creator, but every create request has this field
 	SessionName       string            `json:"sessionName"`
 	SessionProperties map[string]string `json:"sessionProperties"`
 	SessionData       string            `json:"sessionData"`
@@ -34,7 +34,7 @@ type createOnQueueRequest struct {
 type placedPlayer struct {
 	PlayerID        string `json:"playerId"`
 	PlayerData      string `json:"playerData,omitempty"`
-	PlayerSessionID string `json:"playerSessionId,omitempty"` // of the answer only
+	PlayerSessionID string `json:"playerSessionId,omitempty"` // only in the answer
 }
 
 type playerLatency struct {
@@ -80,7 +80,7 @@ type createOnQueueAnswer struct {
 	Placement placementAnswer `json:"placement"`
 }
 
-// placementAnswer is a placement as scripts see it. Where to go is there once it is FULFILLED.
+// placementAnswer is a placement for scripts. It contains the game session's address once it is FULFILLED.
 type placementAnswer struct {
 	PlacementID string         `json:"placementId"`
 	QueueName   string         `json:"queueName"`
@@ -114,8 +114,8 @@ func placementOf(p *placement.Placement) placementAnswer {
 	return a
 }
 
-// createOnQueueNode is CreateSessionOnQueue: it starts a placement and answers at once; asynchronously it completes when the placement
-// ends, because a script cannot use a pending placement.
+// createOnQueueNode is CreateSessionOnQueue. A synchronous call starts a placement and answers at once. An asynchronous one completes when the
+// placement ends, because a script cannot use a pending placement.
 func createOnQueueNode() *node {
 	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", identity.MayPlay, (*Door).createSessionOnQueue))
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
@@ -130,8 +130,8 @@ func createOnQueueNode() *node {
 // startedEvent gives an asynchronous CreateSessionOnQueue the id of its placement.
 const startedEvent = "OnCreateSessionOnQueueStarted"
 
-// createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
-// wait it answers at the end.
+// createSessionOnQueue starts a placement. Like the script interface's own node, it answers with the placement's id; with
+// wait it answers when the placement has ended.
 func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
 	if most := d.engine.CellConfig().Hosting.PlayersInGameMax; *in.MaxPlayer > most {
 		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
@@ -169,7 +169,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 	return &createOnQueueAnswer{p.ID, placementOf(&cmd.Placement)}, nil
 }
 
-// describePlacement is for scripts that poll.
+// describePlacement returns a placement to scripts that poll.
 func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
 	p, err := d.engine.Placement(ctx, r.path)
 	if err == nil && !r.principal.Maker().MayTouch(p.Maker) {

@@ -25,8 +25,8 @@ func (in *joinSessionRequest) check(c *checks) {
 	c.text("playerData", in.PlayerData, playerDataMax)
 }
 
-// joinSessionAnswer has the address of the game server and the ticket for it. The seat is reserved for a while (60 s if not set
-// otherwise).
+// joinSessionAnswer has the address of the game server and the ticket for it. The reservation of the seat lasts 60 s unless it is
+// configured otherwise.
 type joinSessionAnswer struct {
 	Reserved        bool   `json:"reserved"`
 	PlayerSessionID string `json:"playerSessionId"`
@@ -35,7 +35,7 @@ type joinSessionAnswer struct {
 	Port            int    `json:"port"`
 }
 
-// joinSession reserves a seat. The script connects, and then its node is true: only if reserved and connected.
+// joinSession reserves a seat. The script then connects; its node returns true only if the seat is reserved and the player connected.
 func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionRequest) (*joinSessionAnswer, error) {
 	id, err := gameSessionID(in.SessionID)
 	if err != nil {
@@ -56,11 +56,11 @@ const reservedEvent = "OnJoinSessionReserved"
 type joinedAnswer struct {
 	Result          bool   `json:"result"`
 	PlayerSessionID string `json:"playerSessionId"`
-	Reason          string `json:"reason,omitempty"` // why it is false
+	Reason          string `json:"reason,omitempty"` // why Result is false
 }
 
-// joinAndWait reserves a seat, reports that, and ends when the outcome is known: the game server has accepted the player, the reservation
-// is over, or the script has reported whether it has connected.
+// joinAndWait reserves a seat, reports that, and returns when the outcome is known: the game server has accepted the player, the reservation
+// has ended, or the script has reported whether it connected.
 func (d *Door) joinAndWait(ctx context.Context, r *request, in *joinSessionRequest) (*joinedAnswer, error) {
 	reserved, err := d.joinSession(ctx, r, in)
 	if err != nil {
@@ -136,7 +136,7 @@ type leaveSessionAnswer struct {
 }
 
 // leaveSession frees a reserved seat. The game server frees the seat of a connected player when the player leaves, so in that case the
-// node only says so.
+// node only reports that.
 func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionRequest) (*leaveSessionAnswer, error) {
 	id, err := playerSessionID(in.PlayerSessionID)
 	if err != nil {

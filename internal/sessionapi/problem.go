@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Problem is why a node failed. Name is for programs and is never changed; Message is for people. Field, Value and Expected are set if a
-// part of the request is wrong.
+// Problem explains why a node failed. Name is for programs and never changes; Message is for people. Field, Value and Expected are set if a
+// part of the request is invalid.
 type Problem struct {
 	status int
 	retry  int // seconds after which to try again; 0: the default
@@ -41,7 +41,7 @@ const (
 	tooManySignIns = "TooManyFailedSignIns"
 )
 
-// refusals is the only place that knows how this door spells a refusal of the core. An entry for each reason.
+// refusals has the status and name at this door for each reason of the core. Only this table defines them.
 var refusals = map[domain.Reason]struct {
 	status int
 	name   string
@@ -76,7 +76,7 @@ func problemOf(err error) *Problem {
 		}
 	}
 	switch {
-	case errors.Is(err, engine.ErrStopped): // a full disk, most often: who operates this must see why at once
+	case errors.Is(err, engine.ErrStopped): // usually a full disk: the operator must see the cause at once
 		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: err.Error()}
 	case errors.Is(err, context.Canceled): // the caller has gone
 		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the request was given up"}
@@ -88,7 +88,7 @@ func internalProblem() *Problem {
 	return &Problem{status: http.StatusInternalServerError, Name: internalError, Message: "the request failed inside the service; the log has the cause"}
 }
 
-// invalid is a field with an invalid value. Expected says what would be right.
+// invalid returns the problem of a field with an invalid value. expected describes valid ones.
 func invalid(field string, value any, expected string) *Problem {
 	if text, ok := value.(string); ok {
 		value = excerpt.Short(text)
@@ -99,7 +99,7 @@ func invalid(field string, value any, expected string) *Problem {
 	}
 }
 
-// missing is a field that has to be there.
+// missing returns the problem of a missing required field.
 func missing(field, expected string) *Problem {
 	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: field, Expected: expected,
 		Message: fmt.Sprintf("%s: missing; want %s", field, expected)}
@@ -112,7 +112,7 @@ func inWords(value any) string {
 	return fmt.Sprint(value)
 }
 
-// failure is the body of every answer that is none.
+// failure is the body of every answer that reports a problem.
 type failure struct {
 	Error *Problem `json:"error"`
 }

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// searchPageMax is documented: a page of a search never holds more.
+	// searchPageMax is the documented maximum of a search page.
 	searchPageMax = 20
-	// searchPageBytes ends a page early whose game sessions have much matchmaking data.
+	// searchPageBytes ends a page early if its game sessions have a lot of matchmaking data.
 	searchPageBytes = 1 << 20
 )
 
@@ -26,7 +26,7 @@ type searchSessionsRequest struct {
 	Location         string `json:"location"`
 	FilterExpression string `json:"filterExpression"`
 	SortExpression   string `json:"sortExpression"`
-	MaxResult        int    `json:"maxResult"` // 0: as many as a page holds
+	MaxResult        int    `json:"maxResult"` // 0: a full page
 	NextToken        string `json:"nextToken"`
 }
 
@@ -46,7 +46,7 @@ type searchSessionsAnswer struct {
 	NextToken      string          `json:"nextToken"` // "" on the last page
 }
 
-// searchSessions finds the active game sessions of a fleet that a filter chooses.
+// searchSessions finds the active game sessions of a fleet that match a filter.
 func (d *Door) searchSessions(ctx context.Context, r *request, in *searchSessionsRequest) (*searchSessionsAnswer, error) {
 	q, err := in.query()
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Door) searchSessions(ctx context.Context, r *request, in *searchSession
 	return out, nil
 }
 
-// query reads everything but the fleet.
+// query parses everything except the fleet.
 func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
 	q = searchindex.Query{Location: in.Location, Most: searchPageMax}
 	if in.MaxResult > 0 {
@@ -104,7 +104,7 @@ func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
 	}
 	if in.NextToken == "" {
 		if q.Order.Attribute == search.None {
-			q.Order.Start = rand.Uint64() // so that players who search at the same time meet in different game sessions
+			q.Order.Start = rand.Uint64() // so that players who search at the same time find different game sessions first
 		}
 		return q, nil
 	}
@@ -117,7 +117,7 @@ func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
 	return q, invalid("nextToken", in.NextToken, "one that SearchSessions answered to the same fields")
 }
 
-// invalidExpression says where an expression is wrong, in the words of its parser: "character 8: got '=', want …".
+// invalidExpression reports where an expression is invalid, in the words of its parser: "character 8: got '=', want …".
 func invalidExpression(field, text string, err error) *Problem {
 	p := invalid(field, text, "")
 	p.Message = field + ": " + err.Error()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// sessionConfig is a game session as scripts see it.
+// sessionConfig is a game session for scripts.
 type sessionConfig struct {
 	SessionID         string            `json:"sessionId"`
 	SessionName       string            `json:"sessionName"`
@@ -29,7 +29,7 @@ type sessionConfig struct {
 	CurrentPlayer     int32             `json:"currentPlayer"`
 }
 
-// statusNames are the engine's own.
+// statusNames are the names that the engine uses.
 var statusNames = map[session.Status]string{
 	session.Activating: "Activating", session.Active: "Active", session.Terminating: "Terminating", session.Terminated: "Terminated",
 }
@@ -52,14 +52,14 @@ func configOf(g *session.GameSession) sessionConfig {
 
 const gamePart = ":gamesession/"
 
-// gameSessionARN is a game session's id as clients know it.
+// gameSessionARN returns the id of a game session for clients.
 func gameSessionARN(region string, id session.ID) string {
 	return "arn:aws:gamelift:" + region + ":" + gamePart + string(id)
 }
 
 const sessionWanted = "a session id as CreateSession and SearchSessions give it: arn:…:gamesession/…"
 
-// gameSessionID takes the id out of an ARN.
+// gameSessionID returns the id in an ARN.
 func gameSessionID(arn string) (session.ID, error) {
 	lead, id, ok := strings.Cut(arn, gamePart)
 	if !ok || !strings.HasPrefix(lead, "arn:") {
@@ -98,7 +98,7 @@ type createSessionAnswer struct {
 	SessionConfig sessionConfig `json:"sessionConfig"`
 }
 
-// createSession gives a free server process a game session. It does not wait until the server has activated it.
+// createSession assigns a new game session to a free server process. It does not wait until the server has activated it.
 func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionRequest) (*createSessionAnswer, error) {
 	f, err := d.fleetOf(ctx, in.FleetID, in.AliasID)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 		Fleet: f.ID, Alias: lastPart(in.AliasID), Location: in.Location, Title: in.SessionName, Data: in.SessionData, Properties: in.properties,
 		Creator: in.CreatorID, PlayersMax: *in.MaxPlayer,
 	}
-	// The request of the script interface knows no locations: with only one it is clear which is meant.
+	// The script interface's request has no location. If the fleet has only one location, that one is meant.
 	if cmd.Location == "" && len(f.Locations) == 1 {
 		cmd.Location = f.Locations[0].Name
 	}

@@ -85,7 +85,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem)
 		return
 	}
-	dropped := d.dropping() // before the node's registration is looked at, which ends first
+	dropped := d.dropping() // before checking the node's registration, which ends first
 	if d.config.Registered != nil && !d.config.Registered() {
 		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "this node of the cluster has no contact to the others; use another one, or try again"})
 		return
@@ -104,7 +104,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	patient(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies would gather events for minutes
+	w.Header().Set("X-Accel-Buffering", "no") // proxies would buffer events for minutes
 	after = max(after, d.calls.after(r.Header.Get("Last-Event-ID")))
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
@@ -117,7 +117,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	for ctx.Err() == nil {
 		_ = writer.SetWriteDeadline(time.Now().Add(readerPatience)) // never fails on this port
 		if _, err := w.Write(text.Bytes()); err != nil || writer.Flush() != nil {
-			return // it is gone, or does not read
+			return // the reader has gone or does not read
 		}
 		text.Reset()
 		var more <-chan struct{}
@@ -159,7 +159,7 @@ func (c *calls) endRead(by *identity.Principal, s *stream) {
 	c.tidy(s)
 }
 
-// after reads a Last-Event-ID. One of another run of the service, or an invented one, means the beginning.
+// after parses a Last-Event-ID. An id from another run of the service, or an invalid one, means the beginning.
 func (c *calls) after(id string) uint64 {
 	epoch, number, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)

@@ -36,8 +36,8 @@ type watchKey struct {
 	ticket string
 }
 
-// startPolling sends the changes of a ticket to the caller's event stream, each once, without polling. Any number of tickets may be
-// watched.
+// startPolling sends the changes of a ticket to the caller's event stream, each once, without polling. A client may watch any number of
+// tickets.
 func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingRequest) (*nothing, error) {
 	if r.client == "" {
 		return nil, missing("X-Client-Id", "the name of the event stream that shall hear of the ticket")
@@ -78,7 +78,7 @@ type matchNews struct {
 	TicketID string       `json:"ticketId"`
 	Ticket   *ticketState `json:"ticket,omitempty"`
 
-	// Of OnMatchComplete: the ticket that the watching player presents to the game server; empty if there is no seat.
+	// For OnMatchComplete: the player session that the watching player presents to the game server; empty if there is no seat.
 	PlayerID        string `json:"playerId,omitempty"`
 	PlayerSessionID string `json:"playerSessionId,omitempty"`
 
@@ -115,7 +115,7 @@ func (w *watch) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		again := false // what happened before it followed events
+		again := false // changes from before it followed events
 		if no == 0 && t.Status.Active() {
 			no, again = t.No, true
 			listen(matchmaking.TicketNo(no))
@@ -170,7 +170,7 @@ func (w *watch) tell(t *matchmaking.TicketView) (over bool) {
 	return false
 }
 
-// watch notes that a client watches a ticket.
+// watch records that a client watches a ticket.
 func (c *calls) watch(w *watch) *Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +190,7 @@ func (c *calls) watch(w *watch) *Problem {
 	return nil
 }
 
-// stopWatch ends a watch: none of its events comes after, and another may begin.
+// stopWatch ends a watch: it sends no more events, and another may begin.
 func (c *calls) stopWatch(key watchKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

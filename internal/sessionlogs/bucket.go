@@ -20,13 +20,13 @@ const logsBelow = "session-logs/"
 
 func keyOf(name string) string { return logsBelow + name + suffix }
 
-// bucketError means that the object store has not taken an archive.
+// bucketError means that the object store did not accept an archive.
 type bucketError struct{ cause error }
 
 func (e *bucketError) Error() string { return e.cause.Error() }
 func (e *bucketError) Unwrap() error { return e.cause }
 
-// moveToBucket puts an archive of the disk into the bucket. Whether it succeeds or not, the disk has it no longer: the agent keeps it until the service has it.
+// moveToBucket moves an archive from the disk to the bucket. It removes the archive from the disk even if it fails: the agent keeps it until the service has it.
 func (d *Door) moveToBucket(ctx context.Context, name string) error {
 	content, err := d.Store.open(name)
 	if err != nil {
@@ -65,9 +65,9 @@ func (d *Door) hasElsewhere(ctx context.Context, name string) (bool, error) {
 	return node != "", err
 }
 
-// giveFromBucket reports whether it has answered: not if the bucket lacks the archive.
+// giveFromBucket answers with an archive from the bucket. It reports false, without an answer, if the bucket lacks the archive.
 func (d *Door) giveFromBucket(w http.ResponseWriter, r *http.Request, name string) bool {
-	ctx, cancel := context.WithTimeout(r.Context(), transferMax) // a store that stands still must not keep the place of a fetch
+	ctx, cancel := context.WithTimeout(r.Context(), transferMax) // a store that hangs must not occupy the slot of a fetch
 	defer cancel()
 	content, err := d.Bucket.Open(ctx, keyOf(name), r.Header.Get("Range"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func (d *Door) giveFromBucket(w http.ResponseWriter, r *http.Request, name strin
 		return true
 	}
 	defer content.Body.Close()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // a connection without deadlines is one of a test
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // only connections in tests have no deadlines
 	archiveHeader(w, name)
 	for _, header := range []string{"Content-Length", "Content-Range", "Accept-Ranges"} {
 		if value := content.Header.Get(header); value != "" {
@@ -95,12 +95,12 @@ func (d *Door) giveFromBucket(w http.ResponseWriter, r *http.Request, name strin
 		return true
 	}
 	if _, err := io.Copy(w, content.Body); err != nil {
-		panic(http.ErrAbortHandler) // the client must not take a part for the whole
+		panic(http.ErrAbortHandler) // the client must not mistake a part for the whole
 	}
 	return true
 }
 
-// SweepBucket removes archives from the bucket that are older than Keep, and the oldest ones beyond the quota. One node does so.
+// SweepBucket removes archives from the bucket that are older than Keep, and the oldest ones beyond the quota. Only one node calls it.
 func (d *Door) SweepBucket(ctx context.Context) error {
 	var all []s3.Info
 	bytes, until := int64(0), time.Time{}

@@ -17,18 +17,18 @@ import (
 	"github.com/musterhq/muster/internal/s3"
 )
 
-// Prefix begins the paths of archives: the name of the archive is behind it, and the ticket in the query.
+// Prefix begins the paths of archives. The name of the archive follows it, and the query contains the ticket.
 const Prefix = "/session-logs/v1/"
 
 const ticketQuery = "ticket"
 
 // Bounds of the door.
 const (
-	URLLife     = 15 * time.Minute // of a URL to fetch an archive, as the API documents it
+	URLLife     = 15 * time.Minute // of a URL to fetch an archive, as documented in the API
 	uploadLife  = time.Hour        // of a URL to upload one
 	uploadsMax  = 8                // at a time
 	fetchesMax  = 64               // at a time
-	pauseMax    = time.Minute      // of a client within an upload
+	pauseMax    = time.Minute      // of a client during an upload
 	transferMax = 30 * time.Minute // of an upload or a download
 )
 
@@ -37,12 +37,12 @@ type Config struct {
 	Store  *Store
 	Secret identity.CellSecret
 	URL    string        // of the service, for clients and agents
-	Net    *requests.Net // to the other nodes of a cluster; nil: there is none
-	Bucket *s3.Client    // keeps the archives, and Store those that are on their way to it; nil: Store keeps them
+	Net    *requests.Net // to the other nodes of a cluster; nil: no cluster
+	Bucket *s3.Client    // keeps the archives, and Store only those in transit; nil: Store keeps them
 	Log    *slog.Logger
 }
 
-// Door takes archives from agents, and gives them to clients.
+// Door receives archives from agents and serves them to clients.
 type Door struct {
 	Config
 
@@ -54,13 +54,13 @@ func New(c Config) *Door {
 	return &Door{Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax), copies: make(chan struct{}, uploadsMax)}
 }
 
-// UploadURL returns where an agent uploads the archive of a game session, by PUT.
+// UploadURL returns the URL at which an agent uploads the archive of a game session, by PUT.
 func (d *Door) UploadURL(session string) string {
 	return d.url(identity.LogUpload, nameOf(session), uploadLife)
 }
 
-// URL returns where a client fetches the archive of a game session, by GET, within URLLife; false: there is none. The error, an Overloaded refusal, means that a node
-// or the object store does not answer, which may have the archive.
+// URL returns the URL at which a client fetches the archive of a game session, by GET, within URLLife; false: there is none. The error, an Overloaded refusal, means that
+// a node or the object store that may have the archive does not answer.
 func (d *Door) URL(ctx context.Context, session string) (url string, ok bool, err error) {
 	name := nameOf(session)
 	if !d.Store.has(name) {
@@ -75,7 +75,7 @@ func (d *Door) url(use identity.LogUse, name string, life time.Duration) string 
 	return strings.TrimRight(d.Config.URL, "/") + Prefix + name + "?" + ticketQuery + "=" + d.Secret.LogTicket(use, name, d.Store.Now().Add(life))
 }
 
-// Serves reports whether a path is one of this door.
+// Serves reports whether a path belongs to this door.
 func Serves(path string) bool { return strings.HasPrefix(path, Prefix) }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter takes one of the places of a kind of request, or refuses it.
+// enter takes one of the slots for a kind of request, or refuses the request.
 func enter(w http.ResponseWriter, places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
@@ -136,9 +136,9 @@ func (d *Door) take(w http.ResponseWriter, r *http.Request, name string) {
 	d.taken(w, r, body, err)
 }
 
-// taken answers an upload.
+// taken answers an upload after take has stored it or failed.
 func (d *Door) taken(w http.ResponseWriter, r *http.Request, body *patient, err error) {
-	_ = body.control.SetWriteDeadline(time.Now().Add(pauseMax)) // the copy may have taken longer than the time since the last byte allows
+	_ = body.control.SetWriteDeadline(time.Now().Add(pauseMax)) // copying may have used up the time since the last byte
 	refused, isFull := errors.AsType[*FullError](err)
 	alone, isAlone := errors.AsType[*aloneError](err)
 	inBucket, isInBucket := errors.AsType[*bucketError](err)
@@ -164,7 +164,7 @@ func (d *Door) taken(w http.ResponseWriter, r *http.Request, body *patient, err 
 	}
 }
 
-// patient is a body whose client may take its time, as long as it sends something within each pause.
+// patient is a body whose client must only send something within each pauseMax, until the limit for the whole transfer.
 type patient struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -180,7 +180,7 @@ func (p *patient) Read(b []byte) (int, error) {
 		if limit.After(p.until) {
 			limit = p.until
 		}
-		// A connection without deadlines is one of a test.
+		// Only connections in tests have no deadlines.
 		_ = p.control.SetReadDeadline(limit)
 		_ = p.control.SetWriteDeadline(limit.Add(pauseMax))
 	}
@@ -189,7 +189,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// give answers with an archive.
+// give serves an archive.
 func (d *Door) give(w http.ResponseWriter, r *http.Request, name string) {
 	if !enter(w, d.fetches) {
 		return
@@ -213,7 +213,7 @@ func (d *Door) give(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	defer content.Close()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // a connection without deadlines is one of a test
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // only connections in tests have no deadlines
 	archiveHeader(w, name)
 	http.ServeContent(w, r, "", time.Time{}, content)
 }

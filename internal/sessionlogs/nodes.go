@@ -16,27 +16,27 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// CopiesPrefix begins the paths of the questions of other nodes, with the name of an archive behind it: HEAD asks whether this node has it, and PUT stores it.
+// CopiesPrefix begins the paths of requests from other nodes, followed by the name of an archive: HEAD asks whether this node has it, and PUT stores it.
 const CopiesPrefix = "/session-logs/copies/"
 
-// holderWait is how long other nodes may take to say whether they have an archive.
+// holderWait is how long other nodes may take to answer whether they have an archive.
 const holderWait = 3 * time.Second
 
-// aloneError means that no other node has taken a copy of an archive, so the loss of this node would lose it.
+// aloneError means that no other node accepted a copy of an archive, so the loss of this node would lose the archive.
 type aloneError struct{ why []string }
 
 func (e *aloneError) Error() string {
 	return "no other node of the cluster takes a copy of the archive: " + strings.Join(e.why, "; ")
 }
 
-// copyElsewhere has one other node store an archive that this node has. A cluster of one has no other.
+// copyElsewhere copies an archive from this node to one other node. A cluster of one has no other node.
 func (d *Door) copyElsewhere(ctx context.Context, name string) error {
 	nodes := d.Net.Others()
 	if len(nodes) == 0 {
 		return nil
 	}
 	first := fnv.New32a()
-	_, _ = io.WriteString(first, name) // archives spread over the nodes; it never fails
+	_, _ = io.WriteString(first, name) // distributes archives over the nodes; never fails
 	e := &aloneError{}
 	for i := range nodes {
 		node := nodes[(int(first.Sum32()%uint32(len(nodes)))+i)%len(nodes)]
@@ -75,13 +75,13 @@ func (d *Door) copyTo(ctx context.Context, node, name string) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusCreated {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // what could be read is the best that there is
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // a part of the text is better than none
 		return fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(text)))
 	}
 	return nil
 }
 
-// holder is another node that has an archive; empty: none that answers. The error then says that some do not answer.
+// holder returns another node that has an archive; empty: none that answers has it. The error then means that some do not answer.
 func (d *Door) holder(ctx context.Context, name string) (node string, err error) {
 	if d.Net == nil {
 		return "", nil
@@ -131,7 +131,7 @@ func (d *Door) ask(ctx context.Context, node, name string) (has bool, err error)
 	return false, errors.New(answer.Status)
 }
 
-// giveFromElsewhere has a node answer that has the archive.
+// giveFromElsewhere forwards the request to a node that has the archive.
 func (d *Door) giveFromElsewhere(w http.ResponseWriter, r *http.Request, name string) {
 	node, err := d.holder(r.Context(), name)
 	switch {
@@ -140,14 +140,14 @@ func (d *Door) giveFromElsewhere(w http.ResponseWriter, r *http.Request, name st
 	case node == "":
 		http.Error(w, "this log of a game session is no longer kept", http.StatusNotFound)
 	default:
-		d.Net.Forward(w, r, node, true, func(err error) { // the door checks a ticket, which needs no private way
+		d.Net.Forward(w, r, node, true, func(err error) { // the ticket protects the archive, so the connection to the client need not be private
 			d.Log.Warn("log of a game session cannot be fetched from the node that has it", "node", node, "error", err)
 			http.Error(w, "the node that has this log cannot be reached: try again", http.StatusServiceUnavailable)
 		})
 	}
 }
 
-// ServeQuestion answers another node.
+// ServeQuestion serves the requests of other nodes.
 func (d *Door) ServeQuestion(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, CopiesPrefix)
 	switch {

@@ -1,5 +1,5 @@
-// Package sessionlogs keeps the logs of game sessions on the disk: an archive for each session, which the agent of its host uploads after its end, and
-// which clients fetch with a URL of their own. The oldest archives make room for new ones. In a cluster an archive is at two nodes, and each node finds it.
+// Package sessionlogs keeps the logs of game sessions: an archive for each session, which the host's agent uploads after the session's end, and
+// which clients fetch with a URL. New archives replace the oldest. In a cluster an archive is at two nodes, and each node finds it.
 package sessionlogs
 
 import (
@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	// Keep is how long an archive is kept, as the API documents it.
+	// Keep is how long an archive is kept, as documented in the API.
 	Keep = 14 * 24 * time.Hour
-	// filesMax is how many archives there are at most: the store has a few hundred bytes of memory for each.
+	// filesMax is the maximum number of archives: each takes a few hundred bytes of memory.
 	filesMax = 200_000
 
-	temporary = ".new-" // begins the names of files that are being written. They are removed at the start.
+	temporary = ".new-" // begins the names of unfinished files, which are removed at the start
 	suffix    = ".zip"
 )
 
@@ -38,17 +38,17 @@ const (
 type Options struct {
 	Dir     string
 	Quota   int64 // bytes of all archives
-	Reserve int64 // bytes of the disk that others need: while less is free, no archive is taken
+	Reserve int64 // bytes of the disk that must stay free: otherwise archives are refused
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 }
 
-// Store is a directory of archives. Any number of goroutines may use it, and one process.
+// Store is a directory of archives. Its methods may be called concurrently, but only one process may use the directory.
 type Store struct {
 	Options
 
 	mu     sync.Mutex // also guards Quota and Reserve
-	used   int64      // with those that are being written
+	used   int64      // including unfinished files
 	order  list.List  // of *archive, the oldest first
 	byName map[string]*list.Element
 }
@@ -59,7 +59,7 @@ type archive struct {
 	at    time.Time
 }
 
-// Open opens the store of a directory, which it makes if necessary.
+// Open opens the store of a directory, which it creates if necessary.
 func Open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -95,7 +95,7 @@ func Open(o Options) (*Store, error) {
 	return s, s.makeRoom(0)
 }
 
-// nameOf is the name of a session's archive: ids have characters that names of files cannot have everywhere.
+// nameOf returns the name of a session's archive: ids contain characters that file names cannot contain on every system.
 func nameOf(session string) string {
 	sum := sha256.Sum256([]byte(session))
 	return hex.EncodeToString(sum[:20])
@@ -126,7 +126,7 @@ func (s *Store) SetLimits(quota, reserve int64) {
 	s.Quota, s.Reserve = quota, reserve
 }
 
-// put stores an archive of so many bytes in the place of the one that has its name.
+// put stores an archive of the given size, and replaces an existing one with this name.
 func (s *Store) put(name string, content io.Reader, size int64) (err error) {
 	quota, reserve := s.limits()
 	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil && int64(min(usage.AvailBytes, 1<<62))-size < reserve {
@@ -159,7 +159,7 @@ func (s *Store) put(name string, content io.Reader, size int64) (err error) {
 	if err != nil {
 		return full(err)
 	}
-	defer os.Remove(temp.Name()) // without effect once it has its name
+	defer os.Remove(temp.Name()) // without effect once it was renamed
 	n, err := io.Copy(temp, io.LimitReader(content, size))
 	if err == nil && n < size {
 		err = io.ErrUnexpectedEOF
@@ -184,7 +184,7 @@ func (s *Store) put(name string, content io.Reader, size int64) (err error) {
 	return nil
 }
 
-// full makes a FullError of an error that means a full disk, and returns others as they are.
+// full turns an error that means a full disk into a FullError, and returns others unchanged.
 func full(err error) error {
 	if diskfull.Is(err) {
 		return &FullError{"the disk is full"}
@@ -192,7 +192,7 @@ func full(err error) error {
 	return err
 }
 
-// makeRoom removes what is older than Keep, and the oldest archives until so many bytes fit. s.mu is locked.
+// makeRoom removes archives older than Keep, and the oldest ones until the given number of bytes fits. The caller holds s.mu.
 func (s *Store) makeRoom(bytes int64) error {
 	until := s.Now().Add(-Keep)
 	for {
@@ -216,7 +216,7 @@ func (s *Store) makeRoom(bytes int64) error {
 	}
 }
 
-// Sweep removes what is older than Keep.
+// Sweep removes archives older than Keep.
 func (s *Store) Sweep() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *Store) has(name string) bool {
 // open opens an archive. The error wraps fs.ErrNotExist if there is none.
 func (s *Store) open(name string) (*os.File, error) { return os.Open(s.pathOf(name)) }
 
-// remove removes an archive. One that is not there is no error.
+// remove removes an archive. It succeeds if there is none.
 func (s *Store) remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,7 @@ func (s *Store) remove(name string) error {
 	return nil
 }
 
-// Used returns how many archives there are, their bytes, and the most that these may be.
+// Used returns the number of archives, their size in bytes, and the maximum of that size.
 func (s *Store) Used() (archives int, bytes, quota int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// reasonsShown bounds the reasons that a sum names.
+// reasonsShown limits the reasons in a summary line.
 const reasonsShown = 8
 
-// lines writes to a log at most so many lines of each message within a period. The others go to level debug, and are summed in one
-// line at the period's end.
+// lines writes a limited number of lines for each message and period to a log. It writes the others at level debug, and summarizes
+// them in one line at the end of the period.
 type lines struct {
 	log    *slog.Logger
 	period time.Duration
@@ -31,7 +31,7 @@ type kind struct {
 	level   slog.Level
 	written int
 	more    int            // lines that were not written
-	reasons map[string]int // of those
+	reasons map[string]int // of those lines
 }
 
 func newLines(log *slog.Logger, each int, period time.Duration) *lines {
@@ -45,12 +45,12 @@ func (l *lines) set(each int) {
 	l.each = each
 }
 
-// write writes a line, or counts it for the sum under a reason, which may be "".
+// write writes a line, or counts it for the summary under a reason, which may be "".
 func (l *lines) write(level slog.Level, message, reason string, attributes ...any) {
 	l.writeMore(level, message, reason, func() []any { return attributes })
 }
 
-// writeMore is write for attributes that are expensive to make.
+// writeMore is write for attributes that are expensive to compute.
 func (l *lines) writeMore(level slog.Level, message, reason string, attributes func() []any) {
 	ctx := context.Background()
 	if !l.take(level, message, reason) {
@@ -83,7 +83,7 @@ func (l *lines) take(level slog.Level, message, reason string) bool {
 	return false
 }
 
-// sumUp writes the sums at the end of each period, and once more when ctx ends.
+// sumUp writes the summaries at the end of each period, and once more when ctx ends.
 func (l *lines) sumUp(ctx context.Context) {
 	again := time.NewTicker(l.period)
 	defer again.Stop()
@@ -98,7 +98,7 @@ func (l *lines) sumUp(ctx context.Context) {
 	}
 }
 
-// sum ends the period.
+// sum ends the period and writes its summaries.
 func (l *lines) sum() {
 	l.mu.Lock()
 	ended := l.kinds
@@ -115,7 +115,7 @@ func (l *lines) sum() {
 	}
 }
 
-// inWords is the reasons with how often each came, the most frequent first.
+// inWords returns the reasons with their counts, the most frequent first.
 func (k *kind) inWords() string {
 	reasons := slices.SortedFunc(maps.Keys(k.reasons), func(a, b string) int {
 		return cmp.Or(k.reasons[b]-k.reasons[a], strings.Compare(a, b))

@@ -2,7 +2,7 @@ package sessionwatch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics count committed events. They begin at 0 with every start, as Prometheus expects.
+// metrics count committed events. They begin at 0 at every start, as Prometheus expects.
 type metrics struct {
 	started    prometheus.Counter
 	linksLost  prometheus.Counter

@@ -1,9 +1,9 @@
-// Package sessionwatch has the metrics and log lines of game sessions and server processes for operators, from the committed events: it counts
-// them, and writes each to the log, within a bound. An installation that starts a game session a minute can be read line by line,
-// and one that starts a million a day does not fill its disk.
+// Package sessionwatch has the metrics and log lines of game sessions and server processes for operators. It counts
+// committed events and logs each, up to a limit. Operators can read every line of an installation that starts a game session per minute,
+// and one that starts a million per day does not fill its disk.
 //
-// In a cluster each event is counted and logged by one node, that which decides, so figures of all nodes can be added up. A refusal is counted by
-// the node that was asked.
+// In a cluster only the leader counts and logs events, so figures of all nodes can be added up. A refusal is counted by
+// the node that received the request.
 package sessionwatch
 
 import (
@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
-	Each   int           // lines of each kind of event that are written within a period, above level debug; 0: sums only
+	Each   int           // maximum lines above level debug for each kind of event and period; 0: only summaries
 	Period time.Duration // 0: a minute
 }
 
@@ -42,7 +42,7 @@ type Watch struct {
 	log      *slog.Logger
 	lines    *lines
 	metrics  *metrics
-	unfollow func() // nil while another node decides
+	unfollow func() // nil while this node is not the leader
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 }
@@ -61,7 +61,7 @@ func Start(c Config) *Watch {
 	return w
 }
 
-// SetEach changes how many lines of each kind of event are written within a period.
+// SetEach changes Config.Each.
 func (w *Watch) SetEach(each int) { w.lines.set(each) }
 
 // Lead begins to watch events.
@@ -75,7 +75,7 @@ func (w *Watch) Rest() {
 	}
 }
 
-// Close stops the watch, and sums up the events that were not logged one by one.
+// Close stops the watch, and summarizes the events that were not logged individually.
 func (w *Watch) Close() {
 	w.Rest()
 	w.engine.OnRefusal(nil)
@@ -97,7 +97,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow counts and logs the events of one journal entry. Those in a gap are neither counted nor logged at this node.
+// follow counts and logs the events of one journal entry. Events in a gap are neither counted nor logged at this node.
 func (w *Watch) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
@@ -175,7 +175,7 @@ func (w *Watch) processEnded(e *hosting.ProcessEnded) {
 
 func (w *Watch) placementEnded(e *hosting.PlacementEnded) {
 	w.metrics.placements.WithLabelValues(e.Status.String()).Inc()
-	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line, or a caller stopped it
+	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has its own line, or a caller stopped it
 		return
 	}
 	why := outcomes(e.Passed)
@@ -184,7 +184,7 @@ func (w *Watch) placementEnded(e *hosting.PlacementEnded) {
 	})
 }
 
-// outcomes counts the obstacles of a placement at the places of its queue, in the words of muster explain placement.
+// outcomes counts the obstacles of a placement at the destinations of its queue, in the words of muster explain placement.
 func outcomes(passed []placement.Try) string {
 	counts := map[string]int{}
 	for i := range passed {
@@ -198,7 +198,7 @@ func outcomes(passed []placement.Try) string {
 	return strings.Join(words, ", ")
 }
 
-// whyNoProcess explains, for the first place that had no free server process, what its processes do.
+// whyNoProcess explains what the processes at the first destination without a free server process are doing.
 func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 	for i := range passed {
 		if x := &passed[i]; x.Outcome == placement.NoFreeProcess {
@@ -212,7 +212,7 @@ func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 	return ""
 }
 
-// refused counts and logs a game session that was not created for lack of capacity. Mistakes in a request are its sender's matter.
+// refused counts and logs a game session that was not created for lack of capacity. It ignores refusals because of mistakes in a request.
 func (w *Watch) refused(cmd kernel.Command, refusal *domain.Refusal) {
 	create, ok := cmd.(*hosting.CreateGameSession)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package terminal keeps what a service answers from controlling the terminal that shows it.
+// Package terminal keeps a service's answers from controlling the terminal that shows them.
 package terminal
 
 import (
@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// TurnsText reports whether a character changes the direction of the text behind it (Bidi_Control of Unicode).
+// TurnsText reports whether a character changes the direction of the following text (Bidi_Control in Unicode).
 func TurnsText(r rune) bool { return r > unicode.MaxLatin1 && unicode.Is(unicode.Bidi_Control, r) }
 
-// Steers reports whether a character controls a terminal, or turns text around in it.
+// Steers reports whether a character controls a terminal or changes the direction of text.
 func Steers(r rune) bool { return unicode.IsControl(r) || TurnsText(r) }
 
 // Printable removes control characters from names that outsiders chose, such as a player's, so that they cannot control the terminal.
