@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// agents measures host agents: memory, their return with all their server processes after a crash of the service, how soon a runtime configuration acts
-// and the death of a process frees its players, and how fast a build gets to hosts.
+// agents measures host agents: memory, their return with all server processes after a crash of the service, how soon a runtime configuration takes effect,
+// how soon the death of a process frees its players, and how fast a build reaches hosts.
 func (b *bench) agents(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
@@ -57,7 +57,7 @@ func (b *bench) serveHosts(ctx context.Context, name string, more ...string) (*s
 	return s, c, dir, nil
 }
 
-// anywhereFleet makes a fleet whose hosts run so many server processes each.
+// anywhereFleet makes a fleet whose hosts run the given number of server processes each.
 func anywhereFleet(c *conn, processes int) (string, error) {
 	made, err := callJSON[struct{ FleetAttributes struct{ FleetId string } }](c, "CreateFleet", map[string]any{
 		"Name": "bench", "ComputeType": "ANYWHERE", "Locations": []map[string]string{{"Location": location}}, "RuntimeConfiguration": serverProcesses(processes),
@@ -69,7 +69,7 @@ func serverProcesses(n int) map[string]any {
 	return map[string]any{"ServerProcesses": []map[string]any{{"LaunchPath": "/local/game/server", "ConcurrentExecutions": n}}}
 }
 
-// joinToken makes a token with which hosts join, and returns the file that it is in.
+// joinToken makes a token with which hosts join, and returns the name of its file.
 func (b *bench) joinToken(ctx context.Context, s *server, fleet string, uses int) (string, error) {
 	body, err := json.Marshal(operator.NewHostToken{Fleet: fleet, Location: location, Uses: uint32(uses), ValidSeconds: 3600})
 	if err != nil {
@@ -96,8 +96,8 @@ func (b *bench) joinToken(ctx context.Context, s *server, fleet string, uses int
 	return file, os.WriteFile(file, []byte(made.Token), 0o600)
 }
 
-// agentMemory measures what the service takes for an agent: its connection, its host in the state, and what it has said of its processes. Garbage gathers up to the
-// floor of the heap however many agents there are, so the floor is low here.
+// agentMemory measures the service's memory for an agent: its connection, its host in the state, and its reports about processes. Garbage accumulates up to the
+// floor of the heap regardless of the number of agents, so the floor is low here.
 func (b *bench) agentMemory(ctx context.Context) error {
 	s, c, _, err := b.serveHosts(ctx, "agents", "--limit-computes-per-fleet", "100000", "--heap-floor", "1MiB")
 	if err != nil {
@@ -143,7 +143,7 @@ func (b *bench) agentMemory(ctx context.Context) error {
 	return nil
 }
 
-// busyHosts has hosts whose server processes are connected, too.
+// busyHosts measures hosts whose server processes are also connected.
 func (b *bench) busyHosts(ctx context.Context) error {
 	s, c, dir, err := b.serveHosts(ctx, "hosts")
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *bench) busyHosts(ctx context.Context) error {
 	return nil
 }
 
-// deaths plays game sessions with a player one after the other, kills the process of each, and measures until the player is free.
+// deaths starts n game sessions with a player, one after another, kills the process of each, and measures the time until the player is free.
 func (x *hostCrowd) deaths(ctx context.Context, c *conn, n int) (*histogram, error) {
 	var h histogram
 	for i := range n {
@@ -278,7 +278,7 @@ type hostedProcess struct {
 	dead bool
 }
 
-// die loses the connection of the process, as the kernel of its host does it, and has the agent tell its end. The agent starts another one.
+// die closes the connection of the process, as the kernel of its host does, and makes the agent report its end. The agent starts another process.
 func (p *hostedProcess) die() {
 	p.mu.Lock()
 	p.dead = true

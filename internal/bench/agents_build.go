@@ -20,10 +20,10 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 )
 
-// buildFiles is how many files the build has, all of the same size.
+// buildFiles is the number of files in the build, all of the same size.
 const buildFiles = 16
 
-// buildToHosts brings a build to hosts, all at once, and the same bytes to as many directories with copies of the files.
+// buildToHosts measures the delivery of a build to several hosts at once, and as a comparison copies the same bytes to as many directories.
 func (b *bench) buildToHosts(ctx context.Context) error {
 	size := cmp.Or(b.options.Build, b.sizes.agentBuild)
 	s, c, _, err := b.serveHosts(ctx, "builds", "--builds-max", fmt.Sprintf("%dB", 4*size+(1<<30)))
@@ -132,7 +132,7 @@ func writeGame(dir string, size int64) error {
 
 var buildID = regexp.MustCompile(`build-[0-9a-f-]{36}`)
 
-// builtFleet pushes a directory as a build, and makes a fleet of it.
+// builtFleet pushes a directory as a build, and makes a fleet with it.
 func (b *bench) builtFleet(ctx context.Context, s *server, c *conn, files string) (string, error) {
 	push := exec.CommandContext(ctx, b.options.Binary, "build", "push", files, "--name", "bench", "--server", "http://"+s.addr)
 	push.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MUSTER_") || strings.HasPrefix(v, "AWS_") }),

@@ -20,14 +20,14 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// hostCrowd has many hosts. Their connections to the service are those of `muster agent`: they join, sign, and come back as it does. Their server processes are
+// hostCrowd has many hosts. They use the connection code of `muster agent`: they join, sign, and reconnect as it does. Their server processes are
 // connections in this process.
 type hostCrowd struct {
 	fleet    string
 	url      string
 	all      []*benchHost
-	servers  atomic.Bool // whether server processes connect; otherwise the agents only tell of them
-	each     int         // processes of a host that are told of then
+	servers  atomic.Bool // whether server processes connect; otherwise the agents only report them
+	each     int         // processes of a host that are then reported
 	connects atomic.Int64
 	games    chan *hostedProcess // that activated a game session
 	builds   chan builtHost
@@ -35,7 +35,7 @@ type hostCrowd struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	dialing chan struct{} // bounds how many server processes connect at a time
+	dialing chan struct{} // limits how many server processes connect concurrently
 }
 
 // builtHost is a host that was told to fetch a build.
@@ -57,7 +57,7 @@ type benchHost struct {
 	processes map[string]*hostedProcess
 	wanted    int
 	pushed    time.Time // when the latest runtime configuration came
-	built     string    // digest of the build that the crowd was told of
+	built     string    // digest of the build that was passed to the crowd
 	serving   sync.Mutex
 }
 
@@ -110,7 +110,7 @@ func (x *hostCrowd) waitConnected(ctx context.Context, n int) error {
 		func() (bool, error) { return x.connects.Load() == int64(n), nil })
 }
 
-// waitProcesses has the server processes connect, and waits until the service counts so many that are ready.
+// waitProcesses makes the server processes connect, and waits until the service counts n ready ones.
 func (x *hostCrowd) waitProcesses(ctx context.Context, c *conn, n int) error {
 	x.servers.Store(true)
 	for _, h := range x.all {
@@ -128,7 +128,7 @@ func (x *hostCrowd) waitProcesses(ctx context.Context, c *conn, n int) error {
 	})
 }
 
-// waitServers waits until each server process has its connection back.
+// waitServers waits until each server process is connected again.
 func (x *hostCrowd) waitServers(ctx context.Context) error {
 	missing := 0
 	return waitUntil(ctx, func() string { return fmt.Sprintf("%d server processes are not connected", missing) }, func() (bool, error) {
@@ -149,7 +149,7 @@ func (x *hostCrowd) waitServers(ctx context.Context) error {
 	})
 }
 
-// waitUntil waits for a condition; what says how far it is.
+// waitUntil waits for a condition; what describes the progress.
 func waitUntil(ctx context.Context, what func() string, is func() (bool, error)) error {
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		ok, err := is()
@@ -164,7 +164,7 @@ func waitUntil(ctx context.Context, what func() string, is func() (bool, error))
 	}
 }
 
-// lastPush is when the last host got the latest runtime configuration.
+// lastPush returns when the last host received the latest runtime configuration.
 func (x *hostCrowd) lastPush() (last time.Time) {
 	for _, h := range x.all {
 		h.mu.Lock()
@@ -186,7 +186,7 @@ func (h *benchHost) connected(hello agentproto.HelloAnswer) {
 	h.mu.Unlock()
 	h.crowd.running.Go(func() {
 		if h.heartbeat() != nil {
-			return // the link is lost, and comes back
+			return // the link is lost and will reconnect
 		}
 		h.mu.Lock()
 		first := !h.linked
@@ -232,7 +232,7 @@ func (h *benchHost) take(push agentproto.Push) {
 	h.crowd.running.Go(h.reconcile)
 }
 
-// reconcile starts the server processes that are wanted and do not run.
+// reconcile starts the wanted server processes that do not run.
 func (h *benchHost) reconcile() {
 	h.serving.Lock()
 	defer h.serving.Unlock()
@@ -263,7 +263,7 @@ func (h *benchHost) startProcess() error {
 	return nil
 }
 
-// connect connects a process. One that loses its connection tries again every second, as the SDKs do, with the token that it has.
+// connect connects a process. After losing its connection, it tries again every second with the same token, as the SDKs do.
 func (p *hostedProcess) connect(ctx context.Context) error {
 	h := p.host
 	h.crowd.dialing <- struct{}{}
@@ -325,7 +325,7 @@ func (p *hostedProcess) comeBack() {
 	}
 }
 
-// ended has the agent tell the end of a process, and start another one.
+// ended makes the agent report the end of a process and start another one.
 func (h *benchHost) ended(p *hostedProcess, end *agentproto.NotifyServerProcessTermination) {
 	h.mu.Lock()
 	delete(h.processes, p.id)
@@ -334,7 +334,7 @@ func (h *benchHost) ended(p *hostedProcess, end *agentproto.NotifyServerProcessT
 	h.reconcile()
 }
 
-// beat sends heartbeats as often as the service asks for.
+// beat sends heartbeats at the interval that the service requests.
 func (h *benchHost) beat() {
 	for {
 		h.mu.Lock()
@@ -344,7 +344,7 @@ func (h *benchHost) beat() {
 		case <-h.crowd.ctx.Done():
 			return
 		case <-time.After(time.Duration(float64(every) * (0.75 + rand.Float64()/2))):
-			_ = h.heartbeat() // without a connection the next one does
+			_ = h.heartbeat() // fails without a connection; the next one may succeed
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// backups measures how long players wait while `muster backup` runs: cycles at a constant rate beside a state of many player sessions, first alone, and then beside
-// backups that follow each other without a pause.
+// backups measures how long players wait while `muster backup` runs: cycles at a constant rate on a state with many player sessions, first alone, and then
+// during continuous backups.
 func (b *bench) backups(ctx context.Context) error {
 	dir, err := b.freshDir("backups")
 	if err != nil {
@@ -20,10 +20,10 @@ func (b *bench) backups(ctx context.Context) error {
 	if _, err := b.fillCellWith(ctx, dir, b.sizes.backupGames, b.sizes.backupPlayers); err != nil {
 		return err
 	}
-	return b.servingIn(ctx, dir, func(s *server, setup *conn) error { return b.besideBackups(ctx, s, setup) }, "--link-grace", "1h") // the game servers of the state do not come back
+	return b.servingIn(ctx, dir, func(s *server, setup *conn) error { return b.besideBackups(ctx, s, setup) }, "--link-grace", "1h") // the game servers in the state do not reconnect
 }
 
-// besideBackups measures cycles of a service that has its state.
+// besideBackups measures cycles on a service with a filled state.
 func (b *bench) besideBackups(ctx context.Context, s *server, c *conn) error {
 	h, err := b.setUpFleet(c, location)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) besideBackups(ctx context.Context, s *server, c *conn) error {
 	return nil
 }
 
-// backing makes one backup after the other.
+// backing makes one backup after another.
 type backing struct {
 	count int
 	took  time.Duration
@@ -75,7 +75,7 @@ type backing struct {
 	done  chan error
 }
 
-// backupsOn begins to make backups of a service in a place, a whole one each time. A place that is a file is removed after each.
+// backupsOn begins to make full backups of a service at a place. If the place is a file, it is removed after each backup.
 func (b *bench) backupsOn(ctx context.Context, s *server, place string) *backing {
 	ctx, end := context.WithCancel(ctx)
 	x := &backing{end: end, done: make(chan error, 1)}
@@ -102,7 +102,7 @@ func (b *bench) backupsOn(ctx context.Context, s *server, place string) *backing
 	return x
 }
 
-// stop ends the backup that is under way, too.
+// stop also ends the running backup.
 func (x *backing) stop() error {
 	x.end()
 	return <-x.done

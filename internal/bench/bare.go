@@ -16,13 +16,13 @@ import (
 	"github.com/musterhq/muster/internal/serverlink"
 )
 
-// Bare is a service without a core: the same port, codecs, signature check, constraints and WebSockets, with made-up answers. The
-// difference to it is the cost of the core.
+// Bare is a service without a core: it has the same port, codecs, signature check, constraints and WebSockets, and gives made-up answers.
+// The difference from the real service is the cost of the core.
 type Bare struct {
 	port *listen.Server
 }
 
-// OpenBare binds the address. Keys are those of the data directory.
+// OpenBare binds the address. It uses the access keys of the data directory.
 func OpenBare(addr, data string, log *slog.Logger) (*Bare, error) {
 	keys, err := storedKeys(context.Background(), data)
 	if err != nil {
@@ -44,7 +44,7 @@ func OpenBare(addr, data string, log *slog.Logger) (*Bare, error) {
 	return &Bare{port}, err
 }
 
-// Addr is the bound address.
+// Addr returns the bound address.
 func (x *Bare) Addr() string { return x.port.Addr().String() }
 
 // Serve answers until ctx ends.

@@ -23,17 +23,17 @@ type Options struct {
 	Part        string        // of the scenarios idle, cluster, console and agents, only parts whose names contain this
 	Sessions    int           // live player sessions of that scenario; 0: 1,000,000
 	Servers     int           // its connected game servers; 0: 5,000
-	Repeats     int           // how often leaders die in it; 0: 5
+	Repeats     int           // how often leaders are killed in it; 0: 5
 	Measure     time.Duration // how long each throughput is measured; 0: 10 s
-	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
+	Rounds      int           // how often the service and the bare one alternate; the best result of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
 	Warm        time.Duration // before that load is measured; 0: until archiving keeps up
-	Rate        float64       // of the loads of players, games and backups, which then run at this rate alone; 0: at the highest one, and at half of it
+	Rate        float64       // of the loads of players, games and backups, which then run only at this rate; 0: at the highest rate and at half of it
 	Build       int64         // bytes of the build of the scenario agents; 0: 1 GiB
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
-	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
+	Quick       bool          // only tests that everything works, within seconds; the numbers are meaningless
 	Dir         string        // for the data; empty: the system's directory for temporary files
-	Profiles    string        // where profiles of the server go; empty: none are taken
+	Profiles    string        // directory for profiles of the server; empty: none
 	Progress    io.Writer     // for lines about the progress; nil: none
 }
 
@@ -82,7 +82,7 @@ type bench struct {
 	keys    map[string]identity.AccessKey // by data directory
 }
 
-// Run measures and returns the table. If there is an error, the table has the results until then.
+// Run measures and returns the table. If there is an error, the table has the results up to that point.
 func Run(ctx context.Context, options Options) (_ *Table, err error) {
 	options.Measure = cmp.Or(options.Measure, 10*time.Second)
 	options.Rounds = cmp.Or(options.Rounds, 2)
@@ -152,7 +152,7 @@ func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
 	return b.saveProfile(ctx, s, "heap?gc=1", name+"-heap.pprof")
 }
 
-// runProfiled runs a load, and takes a processor profile of the server meanwhile.
+// runProfiled runs a load and takes a CPU profile of the server meanwhile.
 func (b *bench) runProfiled(ctx context.Context, s *server, name string, l load, unit func(worker int) error) (m *measured, err error) {
 	err = b.profileWhile(ctx, s, name, func() (err error) {
 		m, err = l.run(ctx, s, unit)
@@ -161,7 +161,7 @@ func (b *bench) runProfiled(ctx context.Context, s *server, name string, l load,
 	return m, err
 }
 
-// profileWhile takes profiles of the server while f runs: of its processor time and of what it allocates, and then a short execution trace, which slows the
+// profileWhile takes profiles of the server while f runs: of its CPU time and its allocations, and then a short execution trace, which slows the
 // server down.
 func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func() error) error {
 	if b.options.Profiles == "" {
@@ -169,7 +169,7 @@ func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func
 	}
 	taken := make(chan error, 1)
 	go func() {
-		time.Sleep(b.options.Measure / 4) // past the beginning
+		time.Sleep(b.options.Measure / 4) // skip the beginning
 		seconds := max(1, int(b.options.Measure.Seconds()/2))
 		allocated := make(chan error, 1)
 		go func() {

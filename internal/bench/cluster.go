@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// clusterPart measures one line of the table, or a few, on a set-up that it may share with others.
+// clusterPart measures one or more lines of the table, on a setup that it may share with other parts.
 type clusterPart[S any] struct {
 	name string
 	run  func(*bench, context.Context, S) error
@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// cluster measures three nodes on this machine, beside a single one. A part that fails leaves a line in the table, and the others run.
+// cluster measures three nodes on this machine, and a single one for comparison. A part that fails leaves a line in the table, and the others still run.
 func (b *bench) cluster(ctx context.Context) error {
 	var errs []error
 	if b.chosen(append(names(singleParts), names(memberParts)...)) {
@@ -53,7 +53,7 @@ func names[S any](parts []clusterPart[S]) (all []string) {
 	return all
 }
 
-// chosen reports whether one of these parts is to run.
+// chosen reports whether one of these parts should run.
 func (b *bench) chosen(names []string) bool {
 	for _, name := range names {
 		if strings.Contains(name, b.options.Part) {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// serversOutliveLeader measures game servers on a node that survives the death of the leader.
+// serversOutliveLeader measures game servers that are connected to a surviving node when the leader is killed.
 func (b *bench) serversOutliveLeader(ctx context.Context, _ struct{}) error {
 	c, err := b.foundThree(ctx, "--dev")
 	if err != nil {
@@ -76,8 +76,8 @@ func (b *bench) serversOutliveLeader(ctx context.Context, _ struct{}) error {
 	return nil
 }
 
-// serversReturn measures the return of the game servers of a node that dies, to other nodes of a list that each game server has. Beside it, a single
-// node is killed and started at once.
+// serversReturn measures how the game servers of a killed node return to other nodes, which each game server has in a list. For comparison, a single
+// node is killed and restarted at once.
 func (b *bench) serversReturn(ctx context.Context, _ struct{}) error {
 	n := cmp.Or(b.options.Servers, b.sizes.clusterServers)
 	servers := thousands(int64(n)) + " game servers over wss, trying every second, "
@@ -120,7 +120,7 @@ func (b *bench) serversReturn(ctx context.Context, _ struct{}) error {
 	return nil
 }
 
-// deathOf connects game servers to a node, kills it, and measures until all are back: at other nodes, or at this one after again.
+// deathOf connects game servers to a node, kills the node, and measures the time until all are back: at other nodes, or at this one after again.
 func (b *bench) deathOf(ctx context.Context, c *nodes, dies *clusterNode, n int, again func() error) (time.Duration, error) {
 	setup, err := dial(ctx, dies.addr, awsJSON, dies.key)
 	if err != nil {

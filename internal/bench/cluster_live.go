@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 )
 
-// liveCluster is a cluster with many live player sessions. It begins as the directory of a single node, and parts that need more nodes have them join.
+// liveCluster is a cluster with many live player sessions. It begins as the directory of a single node; parts that need more nodes make them join.
 type liveCluster struct {
 	data  string
 	games []localGame
@@ -19,7 +19,7 @@ type liveCluster struct {
 	nodes *nodes // nil before the first part that needs them
 }
 
-// keepGames keeps game sessions whose game servers are never connected.
+// keepGames keeps game sessions alive although their game servers are never connected.
 var keepGames = []string{"--link-grace", "24h"}
 
 func (b *bench) withLivePlayers(ctx context.Context) error {
@@ -42,7 +42,7 @@ func (b *bench) withLivePlayers(ctx context.Context) error {
 
 func (x *liveCluster) players() string { return thousands(int64(x.live)) + " live player sessions" }
 
-// singleDies measures what the loss of the process costs without a cluster: it is started again at once.
+// singleDies measures the outage without a cluster when the process is killed and restarted at once.
 func (b *bench) singleDies(ctx context.Context, x *liveCluster) error {
 	var took []time.Duration
 	s, err := b.start(ctx, "the service", x.data, append([]string{"serve"}, keepGames...)...)
@@ -69,7 +69,7 @@ func (b *bench) singleDies(ctx context.Context, x *liveCluster) error {
 	return nil
 }
 
-// durations adds a line with the middle and the highest of some measurements, which are too few for other quantiles.
+// durations adds a line with the median and the maximum of measurements that are too few for other quantiles.
 func (b *bench) durations(what, aim string, took []time.Duration) {
 	slices.Sort(took)
 	p50, highest := took[len(took)/2], took[len(took)-1]
@@ -77,7 +77,7 @@ func (b *bench) durations(what, aim string, took []time.Duration) {
 	b.table.addFact(what, aim, "p50 %.2f s, at most %.2f s of %d", p50.Seconds(), highest.Seconds(), len(took))
 }
 
-// three makes the cluster one of three nodes, if it is not yet.
+// three extends the cluster to three nodes if necessary.
 func (x *liveCluster) three(ctx context.Context, b *bench) error {
 	if err := x.two(ctx, b); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (x *liveCluster) two(ctx context.Context, b *bench) (err error) {
 	return x.nodes.whole(ctx)
 }
 
-// nodeJoins measures the arrival of an empty node while others write.
+// nodeJoins measures how an empty node joins while clients write.
 func (b *bench) nodeJoins(ctx context.Context, x *liveCluster) error {
 	if err := x.two(ctx, b); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (b *bench) leaderDies(ctx context.Context, x *liveCluster) error {
 	return nil
 }
 
-// killLeader kills the leader, and writes at both others until one call has succeeded. Then the node returns.
+// killLeader kills the leader, and writes to both other nodes until a call succeeds. Then the node returns.
 func (x *liveCluster) killLeader(ctx context.Context, b *bench) (took time.Duration, failed []error, err error) {
 	leader, others, err := x.nodes.roles(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (x *liveCluster) killLeader(ctx context.Context, b *bench) (took time.Durat
 	trying, cancel := context.WithTimeout(ctx, clusterPatience)
 	defer cancel()
 	began := time.Now()
-	leader.kill() // it is gone: what succeeds from here on was decided by another node
+	leader.kill() // calls that succeed from here on were decided by another node
 	for _, n := range others {
 		writerNumbers++
 		r := &reserver{games: x.games, node: n.server, number: writerNumbers}

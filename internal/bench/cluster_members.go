@@ -54,13 +54,13 @@ func openMember(ctx context.Context, dir, token string) (*localMember, error) {
 
 func (m *localMember) close() error {
 	ctx := context.Background()
-	m.Engine.StepDown() // what it has decided becomes durable, so that it need not load its state again while it closes
+	m.Engine.StepDown() // makes its decisions durable, so that it need not load its state again while closing
 	m.node.StepDown(ctx)
 	m.node.Leave(ctx)
 	return errors.Join(m.Engine.Close(), m.node.Close(ctx))
 }
 
-// votes reports whether this node knows that n nodes vote and one of them leads.
+// votes reports whether this node sees n voting nodes, one of which leads.
 func (m *localMember) votes(n int) bool {
 	voters := 0
 	s := m.node.Status()
@@ -133,8 +133,8 @@ func (b *bench) inProcess(ctx context.Context) error {
 	return errors.Join(append(errs, runParts(b, ctx, x, memberParts), x.close())...)
 }
 
-// singleChanges measures a single node as clusterChanges measures the cluster. It is closed again before the cluster begins, because it would go on to archive what
-// it has ended, and its reads, which never wait, would keep the goroutines of the cluster from the processors for so long that the leader loses its office.
+// singleChanges measures a single node as clusterChanges measures the cluster. It closes the node before the cluster begins: the node would go on archiving
+// ended records, and its reads, which never wait, would keep the cluster's goroutines off the processors for so long that the leader would lose its office.
 func (b *bench) singleChanges(ctx context.Context, _ struct{}) (err error) {
 	dir, err := b.freshDir("single")
 	if err != nil {
@@ -158,15 +158,15 @@ func (b *bench) singleChanges(ctx context.Context, _ struct{}) (err error) {
 	return b.readsAt(ctx, nil, at)
 }
 
-// place is where callers in this process make calls.
+// place is a node at which callers in this process make calls.
 type place struct {
 	name  string
 	games []localGame
 	cell  func(ctx context.Context) (*engine.Engine, error)
-	aims  map[int]string // of changes a second, by callers
+	aims  map[int]string // for changes per second, by number of callers
 }
 
-// places are those of the cluster, which may have another leader at each call.
+// places returns the places in the cluster, whose leader may change between calls.
 func (x *members) places() (leader, other place) {
 	return place{"the leader of three", x.games, func(ctx context.Context) (*engine.Engine, error) {
 			at, _, err := x.roles(ctx)
@@ -178,7 +178,7 @@ func (x *members) places() (leader, other place) {
 		}, nil}
 }
 
-// roles waits until a node decides and the others follow it, and returns that node and another one.
+// roles waits until a node leads and the others follow it, and returns the leader and another node.
 func (x *members) roles(ctx context.Context) (leader, other *localMember, err error) {
 	leader, other = x.all[0], x.all[1]
 	for end := time.Now().Add(clusterPatience); ctx.Err() == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -227,7 +227,7 @@ func (b *bench) readsAt(ctx context.Context, x *members, at place) error {
 	})
 }
 
-// inPlace measures calls of one kind. A line in which the leader of the cluster changed says so. x is nil for a single node; warm is 0 for the usual time.
+// inPlace measures calls of one kind. If the leader of the cluster changed meanwhile, the line notes that. x is nil for a single node; warm is 0 for the usual time.
 func (b *bench) inPlace(ctx context.Context, x *members, at place, what string, callers int, warm time.Duration, unit func(*engine.Engine) func(int) error) error {
 	e, err := at.cell(ctx)
 	if err != nil {
@@ -250,7 +250,7 @@ func (b *bench) inPlace(ctx context.Context, x *members, at place, what string, 
 	return nil
 }
 
-// term is that of the cluster; 0 for a single node.
+// term returns the term of the cluster; 0 for a single node.
 func (x *members) term() uint64 {
 	if x == nil {
 		return 0
@@ -277,7 +277,7 @@ func readPlayer(ctx context.Context, e *engine.Engine, games []localGame) error 
 	})
 }
 
-// clusterLag measures how long after its acknowledgement at the leader a change is in the state of the other nodes.
+// clusterLag measures the time from the acknowledgement of a change at the leader until the change is in the state of the other nodes.
 func (b *bench) clusterLag(ctx context.Context, x *members) error {
 	leader, _, err := x.roles(ctx)
 	if err != nil {
@@ -313,7 +313,7 @@ func (b *bench) clusterLag(ctx context.Context, x *members) error {
 	return nil
 }
 
-// lag makes one change after another at the leader until the first context ends, and measures until each is at both other nodes.
+// lag makes one change after another at the leader until the first context ends, and measures when each has reached both other nodes.
 func (x *members) lag(until, ctx context.Context, leader *localMember) (*histogram, error) {
 	h := &histogram{}
 	one := newChanges(ctx, leader.Engine, x.games, 1)
@@ -327,7 +327,7 @@ func (x *members) lag(until, ctx context.Context, leader *localMember) (*histogr
 				time.Sleep(50 * time.Microsecond)
 			}
 		}
-		h.add(time.Since(began)) // of the one that was later
+		h.add(time.Since(began)) // when the later node has it
 		wait(until, 2*time.Millisecond)
 	}
 	return h, ctx.Err()

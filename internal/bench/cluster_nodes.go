@@ -13,13 +13,13 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// clusterNode is a node in a process of its own.
+// clusterNode is a node in its own process.
 type clusterNode struct {
 	*server
 	id        string // as a member
 	peers     string // its address for other nodes
 	data      string
-	arguments []string // of its next start, with addresses that stay
+	arguments []string // of its next start, with the same addresses
 }
 
 // nodes is a cluster of such nodes.
@@ -28,7 +28,7 @@ type nodes struct {
 	all   []*clusterNode
 }
 
-// clusterPatience bounds each wait for a state of the cluster.
+// clusterPatience limits each wait for a state of the cluster.
 const clusterPatience = 3 * time.Minute
 
 // found begins a cluster with the data directory, with further arguments for each node.
@@ -37,7 +37,7 @@ func (b *bench) found(ctx context.Context, data string, arguments ...string) (*n
 	return c, c.add(ctx, data, arguments)
 }
 
-// foundThree begins a cluster of three nodes with nothing in it.
+// foundThree begins an empty cluster of three nodes.
 func (b *bench) foundThree(ctx context.Context, arguments ...string) (*nodes, error) {
 	dir, err := b.freshDir("cluster")
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *bench) foundThree(ctx context.Context, arguments ...string) (*nodes, er
 	return c, nil
 }
 
-// join starts an empty node that joins. It returns when the node takes requests.
+// join starts an empty node that joins. It returns when the node accepts requests.
 func (c *nodes) join(ctx context.Context, arguments ...string) error {
 	door, err := c.all[0].door()
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *nodes) join(ctx context.Context, arguments ...string) error {
 	if err != nil {
 		return err
 	}
-	c.bench.keys[dir] = c.all[0].key // it will be that of the cluster
+	c.bench.keys[dir] = c.all[0].key // the key will be the cluster's
 	return c.add(ctx, dir, append([]string{"--join", token}, arguments...))
 }
 
@@ -121,7 +121,7 @@ func (n *clusterNode) door() (*localdoor.Client, error) {
 	return localdoor.NewClient(n.data, nil, "muster bench")
 }
 
-// status returns what this node, or the leader, says of the cluster.
+// status returns the cluster's status from this node or the leader.
 func (n *clusterNode) status(ctx context.Context) (s node.Status, err error) {
 	door, err := n.door()
 	if err != nil {
@@ -130,7 +130,7 @@ func (n *clusterNode) status(ctx context.Context) (s node.Status, err error) {
 	return door.ClusterStatus(ctx)
 }
 
-// until waits for a state of the cluster as the leader knows it.
+// until waits for a state of the cluster in the leader's view.
 func (c *nodes) until(ctx context.Context, what string, is func(node.Status) bool) (s node.Status, err error) {
 	for end := time.Now().Add(clusterPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		for _, n := range c.all {
@@ -145,10 +145,10 @@ func (c *nodes) until(ctx context.Context, what string, is func(node.Status) boo
 	return s, errors.Join(err, ctx.Err(), fmt.Errorf("waited in vain until %s; the cluster is %+v", what, s))
 }
 
-// caughtUp is how many entries a node may lack while others are written: it learns of the last ones with the next.
+// caughtUp is how many entries a node may lag during writes: it learns that the last ones are committed with the next.
 const caughtUp = 1000
 
-// whole waits until all nodes vote, are present, and have what the leader has.
+// whole waits until all nodes vote, are present, and have caught up with the leader.
 func (c *nodes) whole(ctx context.Context) error {
 	_, err := c.until(ctx, "all nodes vote and have caught up", func(s node.Status) bool {
 		return s.Leader != "" && len(s.Members) == len(c.all) && !slices.ContainsFunc(s.Members, func(m node.Member) bool {
@@ -196,5 +196,5 @@ func (c *nodes) close() {
 	}
 }
 
-// repeats is how often leaders die and hand over.
+// repeats returns how often leaders are killed and hand over.
 func (b *bench) repeats() int { return cmp.Or(b.options.Repeats, b.sizes.clusterRepeats) }

@@ -13,7 +13,7 @@ import (
 type reserver struct {
 	games  []localGame
 	node   *server
-	number int // of this client, among all
+	number int // of this client
 	count  int
 	conn   *conn
 }
@@ -25,10 +25,10 @@ func (r *reserver) close() {
 	}
 }
 
-// reserveWait bounds a call: it waits through a change of the leader.
+// reserveWait limits a call. It outlasts a change of the leader.
 const reserveWait = 30 * time.Second
 
-// reserve makes one call. After an error the next one has a new connection.
+// reserve makes one call. After an error, the next call uses a new connection.
 func (r *reserver) reserve(ctx context.Context) (err error) {
 	if r.conn == nil {
 		if r.conn, err = dial(ctx, r.node.addr, awsJSON, r.node.key); err != nil {
@@ -49,7 +49,7 @@ func (r *reserver) reserve(ctx context.Context) (err error) {
 
 func arnOf(g localGame) string { return "arn:aws:gamelift:" + region + "::gamesession/" + string(g.id) }
 
-// writers are reservers at several nodes, on a schedule, that note when they had answers.
+// writers are reservers at several nodes. They call on a schedule and record the times of their answers.
 type writers struct {
 	each []*reserver
 
@@ -63,7 +63,7 @@ type writers struct {
 
 var writerNumbers int // so that no two writers of a run use the same players
 
-// writeAt starts writers, n at each node, that make rate calls a second together until stop.
+// writeAt starts writers, n at each node, that together make rate calls per second until stop.
 func writeAt(ctx context.Context, at []*clusterNode, games []localGame, n int, rate float64) *writers {
 	w := &writers{done: make(chan struct{})}
 	for i := range n * len(at) {
@@ -73,7 +73,7 @@ func writeAt(ctx context.Context, at []*clusterNode, games []localGame, n int, r
 	ctx, w.end = context.WithCancel(ctx)
 	go func() {
 		defer close(w.done)
-		// The end of ctx ends it; the time only has to be long enough.
+		// ctx ends the load; the time only has to be long enough.
 		_, w.err = load{workers: len(w.each), rate: rate, measure: 24 * time.Hour}.run(ctx, nil, func(i int) error {
 			err := w.each[i].reserve(ctx)
 			w.mu.Lock()
@@ -99,7 +99,7 @@ func (w *writers) stop() []error {
 	return w.failed
 }
 
-// longestGap returns the longest time between two answers, of any writers, from one instant on until now.
+// longestGap returns the longest time between two answers to any writer, from an instant until now.
 func (w *writers) longestGap(from time.Time) (gap time.Duration, answers int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

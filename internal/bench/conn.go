@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// conn is one keep-alive connection of an API client. It writes HTTP itself, because a client on net/http or on an SDK costs as much as
-// the service, and on one machine the load would measure itself.
+// conn is a keep-alive connection of an API client. It writes HTTP itself, because a client that uses net/http or an SDK costs as much as
+// the service: on one machine, the benchmark would measure its own load.
 type conn struct {
 	protocol *protocol
 	host     string
@@ -52,7 +52,7 @@ func (c *conn) call(operation string, members ...member) ([]byte, error) {
 	return c.send(operation, c.body)
 }
 
-// send is call with a body that is encoded already.
+// send is call with an encoded body.
 func (c *conn) send(operation string, body []byte) ([]byte, error) {
 	c.writeRequest(operation, body)
 	if _, err := c.tcp.Write(c.out); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// console measures what open consoles cost the service while its state changes, and how long pages of a large installation take.
+// console measures the cost of open consoles for the service while its state changes, and the time for pages of a large installation.
 func (b *bench) console(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
@@ -31,7 +31,7 @@ func (b *bench) console(ctx context.Context) error {
 	return nil
 }
 
-// openConsoles has players come and go at a set rate, without consoles, with many that show the overview, and with as many that show a game session each.
+// openConsoles runs players who come and go at a fixed rate: without consoles, with many that show the overview, and with as many that each show a game session.
 func (b *bench) openConsoles(ctx context.Context) error {
 	return b.serving(ctx, "console", func(s *server, c *conn) error {
 		h, err := b.setUp(c)
@@ -74,7 +74,7 @@ func (b *bench) openConsoles(ctx context.Context) error {
 	})
 }
 
-// besideConsoles returns how much of a processor the service uses; page is nil for no consoles.
+// besideConsoles returns the share of a processor that the service uses; page is nil for no consoles.
 func (b *bench) besideConsoles(ctx context.Context, s *server, h *hall, people *visitor, page func(int) string) (busy float64, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +108,7 @@ func (b *bench) besideConsoles(ctx context.Context, s *server, h *hall, people *
 	return m.used.Seconds() / m.took.Seconds(), nil
 }
 
-// longList measures pages of a list over many game sessions. The game servers are not connected, and the service has not given them up yet.
+// longList measures pages of a list of many game sessions. The game servers are not connected, but the service has not given them up yet.
 func (b *bench) longList(ctx context.Context) error {
 	dir, err := b.freshDir("list")
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *bench) manyHosts(ctx context.Context) error {
 	if err := all.waitProcesses(ctx, c, n); err != nil {
 		return err
 	}
-	people := newVisitor(s) // in development mode nobody signs in
+	people := newVisitor(s) // development mode needs no sign-in
 	for _, look := range []struct{ name, path string }{{"the overview", "/console/"}, {"the list of hosts", "/console/hosts"}} {
 		if err := b.timePages(ctx, people, fmt.Sprintf("%s beside %s hosts", look.name, thousands(int64(n))), look.path, "100 ms"); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (b *bench) timePages(ctx context.Context, people *visitor, name, path, aim 
 	return nil
 }
 
-// visitor is a browser that has signed in to the console, as far as the service can tell.
+// visitor imitates a browser that has signed in to the console.
 type visitor struct {
 	client http.Client
 	base   string
@@ -263,10 +263,10 @@ func (v *visitor) get(ctx context.Context, path string, header http.Header) ([]b
 	return page, errors.Join(err, answer.Body.Close())
 }
 
-// refresh has what htmx says when a page is fetched again to replace what it shows.
+// refresh has the headers with which htmx fetches a page again to replace its content.
 var refresh = http.Header{"Hx-Request": {"true"}, "Hx-Target": {"main"}}
 
-// watch opens a page, follows it, and fetches it again at each sign of a change, as the console's script does, until ctx ends.
+// watch opens a page, follows its events, and fetches the page again after each change, as the console's script does, until ctx ends.
 func (v *visitor) watch(ctx context.Context, path string, refreshed *atomic.Int64) error {
 	page, err := v.get(ctx, path, nil)
 	if err != nil {

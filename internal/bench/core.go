@@ -20,9 +20,9 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// core measures without HTTP: the rules on one core, and the engine with its journal.
+// core measures without HTTP: the cell's rules on one processor core, and the engine with its journal.
 func (b *bench) core(ctx context.Context) error {
-	// The collector runs as it does in the service.
+	// The garbage collector runs as it does in the service.
 	defaults := settings.Defaults()
 	floor := heap.Tune(defaults.GCPercent, int64(defaults.HeapFloor))
 	defer floor.Release()
@@ -43,13 +43,13 @@ func (b *bench) core(ctx context.Context) error {
 	return b.coreSnapshots(ctx, dir, games)
 }
 
-// coreAlone counts reservations on one core beside live player sessions, with the encoding of their events.
+// coreAlone measures reservations on one processor core with many live player sessions, including the encoding of events.
 func (b *bench) coreAlone() error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	c := cell.New(settings.Defaults().Cell())
 	env := kernel.Env{Now: domain.TimeOf(time.Now()), Number: 1}
 	do := func(cmd kernel.Command) error {
-		if len(env.Batch) > 1<<16 { // as large as a group of the engine gets
+		if len(env.Batch) > 1<<16 { // the maximum size of an engine's group
 			env.Batch, env.Number = env.Batch[:0], env.Number+1
 		}
 		_, err := c.Execute(cmd, &env)
@@ -123,7 +123,7 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 	return nil
 }
 
-// coreFind measures look-ups of players by id, one after another, in memory and archive.
+// coreFind measures lookups of players by id, one after another, in memory and archive.
 func (b *bench) coreFind(ctx context.Context, c *localCell) error {
 	inEach := b.sizes.corePlayers / b.sizes.coreGames
 	m, err := load{workers: 1, measure: b.sizes.coreMeasure}.run(ctx, nil, func(int) error {
@@ -142,7 +142,7 @@ func (b *bench) coreFind(ctx context.Context, c *localCell) error {
 	return nil
 }
 
-// coreSnapshots measures how long snapshots stop writers at 30,000 changes a second, and what a read takes beside 60,000.
+// coreSnapshots measures how long snapshots stop writers at 30,000 changes per second, and the duration of reads during 60,000.
 func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame) error {
 	stops := &stopLog{}
 	c, err := openCell(ctx, dir, b.sizes.coreSnapshotEvery, slog.New(stops))

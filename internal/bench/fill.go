@@ -20,14 +20,14 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// localCell is a cell in this process: the real engine, journal and archive, and game servers without real connections, because a machine
-// has no hundred thousand sockets.
+// localCell is a cell in this process: with the real engine, journal and archive, but without real connections of game servers, because a
+// machine does not have a hundred thousand sockets.
 type localCell struct {
 	*engine.Engine
 	dir *datadir.Dir
 }
 
-// openCell opens the cell of a data directory like the service.
+// openCell opens the cell of a data directory as the service does.
 func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
 	return openCellWith(ctx, data, settings.Defaults().Cell(), snapshotEvery, log)
 }
@@ -109,7 +109,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 			return localGame{}, fmt.Errorf("%T: %w", cmd, err)
 		}
 	}
-	made := &create.Game // maybe on the process of another caller
+	made := &create.Game // perhaps on the process of another caller
 	g := localGame{id: made.ID, process: fleet.Key{Fleet: made.FleetID, Compute: made.ComputeName, Process: made.ProcessID}}
 	for _, cmd := range []kernel.Command{
 		&hosting.PromptGameSession{Process: g.process, Game: g.id},
@@ -138,7 +138,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 	return g, nil
 }
 
-// playerOf returns the id of a game session's n-th player, from 1.
+// playerOf returns the id of the n-th player in a game session, from 1.
 func playerOf(game, n int) string { return "player-" + strconv.Itoa(game) + "-" + strconv.Itoa(n) }
 
 // fill fills a cell through its engine.

@@ -21,8 +21,8 @@ func (b *bench) flow(ctx context.Context) error {
 	return b.flowMatches(ctx)
 }
 
-// flowArguments start the service with player flow and without limits for the load. Development mode lets players log in by name and
-// provides a certificate; otherwise it does not matter here.
+// flowArguments returns the arguments for a service with player flow and without limits for the load. Development mode allows logins by name
+// and provides a certificate; it has no other effect here.
 func flowArguments(loginsPerSecond int) []string {
 	return []string{"serve", "--dev", "--player-flow", "--player-logins-per-address", "0", "--player-logins", fmt.Sprint(loginsPerSecond)}
 }
@@ -104,8 +104,8 @@ func (b *bench) flowKill(ctx context.Context, s *server, a *audience) error {
 	return a.waitFor(ctx, 0)
 }
 
-// flowReturn restarts the service at the same address. All clients reconnect with their tokens and their places in their events, as
-// docs/spec/player-api.md#backoff says.
+// flowReturn restarts the service at the same address. All clients reconnect with their tokens and their positions in their events, as
+// docs/spec/player-api.md#backoff specifies.
 func (b *bench) flowReturn(ctx context.Context, s *server, a *audience, scheme string) (*server, error) {
 	down := time.Now()
 	a.release()

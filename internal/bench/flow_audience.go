@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// audience is many players, in parties of two, with their clients. A client that loses its stream reconnects by itself.
+// audience has many players, in parties of two, with their clients. A client that loses its stream reconnects automatically.
 type audience struct {
 	addr    string
 	secure  bool
@@ -33,8 +33,8 @@ type audience struct {
 
 	mu        sync.Mutex
 	held      chan struct{} // no client reconnects until it is closed
-	firstBack time.Time     // when the first one was greeted after that
-	wrong     error         // the first thing that was not as it is to be
+	firstBack time.Time     // when the first one received a greeting after that
+	wrong     error         // the first fault
 }
 
 // flowPlayer is one player.
@@ -42,15 +42,15 @@ type flowPlayer struct {
 	audience    *audience
 	n           int
 	name, token string
-	party, game string // the keys that the player is to have
-	answered    uint64 // the last event there was, says the last answer to a call
+	party, game string // the keys that the player should have
+	answered    uint64 // number of the last event, from the last answer to a call
 	heard       atomic.Uint64
 
 	mu     sync.Mutex
 	stream *eventStream
 }
 
-// comingIn is how many clients log in or attach at a time.
+// comingIn is how many clients log in or attach concurrently.
 const comingIn = 64
 
 func newAudience(addr string, secure bool, n int) *audience {
@@ -63,12 +63,12 @@ func newAudience(addr string, secure bool, n int) *audience {
 	return a
 }
 
-// loginBody is what a player of development mode shows.
+// loginBody returns a player's login in development mode.
 func (m *flowPlayer) loginBody() []byte {
 	return []byte(`{"provider":"dev","token":"{\"player_id\":\"` + m.name + `\"}","client_version":"1.0","device_label":"bench"}`)
 }
 
-// logIn lets all log in and makes parties of two neighbours.
+// logIn logs all players in and makes parties of two neighbors.
 func (a *audience) logIn(ctx context.Context) error {
 	conns, err := dialAll(ctx, a.addr, comingIn)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *audience) logIn(ctx context.Context) error {
 	})
 }
 
-// rawJSON is written as it is.
+// rawJSON is encoded unchanged.
 type rawJSON []byte
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
@@ -113,7 +113,7 @@ func (a *audience) attach(ctx context.Context) error {
 	return inParallel(len(a.players), comingIn, func(i int) error { return a.players[i].attach(ctx) })
 }
 
-// attach opens the player's stream, behind the last event that the player received; a gap, or an event that comes twice, is an error.
+// attach opens the player's stream after the last event that the player received. A gap or a repeated event is an error.
 func (m *flowPlayer) attach(ctx context.Context) error {
 	a, after := m.audience, m.heard.Load()
 	x, hello, err := openStream(ctx, a.addr, a.secure, m.token, after)
@@ -137,7 +137,7 @@ func (m *flowPlayer) attach(ctx context.Context) error {
 	return nil
 }
 
-// listen hears a stream to its end, and comes back.
+// listen reads a stream until it ends, and reconnects.
 func (m *flowPlayer) listen(x *eventStream) {
 	a := m.audience
 	for {
@@ -183,7 +183,7 @@ func (m *flowPlayer) hear(text []byte) error {
 	return nil
 }
 
-// The waits of a client that comes back: docs/spec/player-api.md#backoff.
+// The waits of a reconnecting client: docs/spec/player-api.md#backoff.
 const (
 	backoffBase = 500 * time.Millisecond
 	backoffMax  = 30 * time.Second
@@ -225,14 +225,14 @@ func (a *audience) release() {
 	close(a.held)
 }
 
-// firstBackAfter is how long after an instant the first one was greeted again.
+// firstBackAfter returns the time from an instant until the first client received a greeting again.
 func (a *audience) firstBackAfter(began time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.firstBack.Sub(began)
 }
 
-// fault notes what is not as it is to be.
+// fault records the first fault.
 func (a *audience) fault(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -242,7 +242,7 @@ func (a *audience) fault(err error) error {
 	return err
 }
 
-// check reports the first fault, or that not so many are connected.
+// check reports the first fault, or that another number of clients is connected.
 func (a *audience) check(connected int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -252,7 +252,7 @@ func (a *audience) check(connected int) error {
 	return a.wrong
 }
 
-// waitFor waits until so many are connected.
+// waitFor waits until n clients are connected.
 func (a *audience) waitFor(ctx context.Context, n int) error {
 	limit := time.Now().Add(2 * time.Minute)
 	for a.connected.Load() != int64(n) {
@@ -284,7 +284,7 @@ func (a *audience) heardAll(ctx context.Context) error {
 	return nil
 }
 
-// close ends all streams and waits until no client tries to reconnect any more.
+// close ends all streams and waits until no client tries to reconnect.
 func (a *audience) close() {
 	a.stop()
 	for _, m := range a.players {

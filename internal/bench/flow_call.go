@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 )
 
-// flowPath is where every call of player flow begins.
+// flowPath begins the path of every call of player flow.
 const flowPath = "/playerflow/v1/"
 
-// flowConn is one keep-alive connection of players' clients. It writes HTTP itself, as conn does and for the same reason.
+// flowConn is a keep-alive connection of players' clients. It writes HTTP itself, for the same reason as conn.
 type flowConn struct {
 	host string
 	tcp  net.Conn
@@ -35,7 +35,7 @@ func dialFlow(ctx context.Context, addr string) (*flowConn, error) {
 
 func (c *flowConn) close() { _ = c.tcp.Close() }
 
-// requests numbers calls: each has an X-Request-Id of its own, as clients send it.
+// requests numbers the calls: like clients, each sends its own X-Request-Id.
 var requests atomic.Uint64
 
 // post makes one call, such as player/Party.SetReady.
@@ -62,7 +62,7 @@ func (c *flowConn) post(call, token string, body []byte) (status int, answer []b
 	return r.StatusCode, answer, nil
 }
 
-// must is post for calls that have to succeed.
+// must is post for calls that must succeed.
 func (c *flowConn) must(call, token string, body []byte) ([]byte, error) {
 	status, answer, err := c.post(call, token, body)
 	if err == nil && status != http.StatusOK {
@@ -71,7 +71,7 @@ func (c *flowConn) must(call, token string, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// flowCall is must for what is done once.
+// flowCall is must for calls that are made once.
 func flowCall[O any](c *flowConn, call, token string, body any) (out O, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -84,7 +84,7 @@ func flowCall[O any](c *flowConn, call, token string, body any) (out O, err erro
 	return out, json.Unmarshal(answer, &out)
 }
 
-// stand is the part of an answer that says how the player stands.
+// stand is the part of an answer with the player's state.
 type stand struct {
 	Flow struct {
 		Seq  uint64
@@ -96,7 +96,7 @@ type stand struct {
 	}
 }
 
-// seqOf is the number of the player's last event in an answer, which has no other "seq".
+// seqOf returns the number of the player's last event in an answer, which has no other "seq".
 func seqOf(answer []byte) uint64 {
 	_, rest, _ := bytes.Cut(answer, []byte(`"seq":`))
 	return leadingNumber(rest)

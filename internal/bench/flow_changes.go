@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pairSteps has the steps of the two members of a party, in turn: they become ready and not ready, and now and then they search together
-// until one of them stops. Each step changes the flow and sends both an event.
+// pairSteps has the steps of the two members of a party, in turn: they become ready and not ready, and sometimes search together
+// until one of them stops. Each step changes the flow and sends an event to both.
 var pairSteps = func() (steps []pairStep) {
 	const leader, friend = 0, 1
 	ready, unready := []byte(`{"ready":true}`), []byte(`{"ready":false}`)
@@ -30,8 +30,8 @@ type pairStep struct {
 // flowChangers is the number of connections that make the changes.
 const flowChangers = 64
 
-// flowChanges measures how long an event takes from the commit to its client, while all streams are attached and players change their
-// flow at a rate.
+// flowChanges measures the time of an event from the commit to its client, while all streams are attached and players change their
+// flow at a fixed rate.
 func (b *bench) flowChanges(ctx context.Context, s *server, a *audience) error {
 	conns, err := dialAll(ctx, s.addr, flowChangers)
 	if err != nil {

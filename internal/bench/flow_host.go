@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// flowQueue is the matchmaking configuration that players search with; it never finds a match.
+// flowQueue is the matchmaking configuration for searches; it never finds a match.
 const flowQueue = "flow"
 
 const nobodySuits = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number", "default": 1}],
@@ -18,7 +18,7 @@ const nobodySuits = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name"
 	"rules": [{"name": "Never", "type": "comparison", "measurements": ["max(flatten(teams[*].players.attributes[skill]))"],
 		"referenceValue": 1000000, "operation": ">="}]}`
 
-// flowHost has the queue in which players search and the game servers on which they play.
+// flowHost has the matchmaking configuration for the players' searches, and their game servers.
 type flowHost struct {
 	addr    string
 	hall    *hall
@@ -27,7 +27,7 @@ type flowHost struct {
 	failed  atomic.Pointer[error]
 }
 
-// setUpFlow makes fleet, game session queue and the matchmaking configuration.
+// setUpFlow makes the fleet, the game session queue and the matchmaking configuration.
 func (b *bench) setUpFlow(ctx context.Context, s *server) (*flowHost, error) {
 	c, err := dial(ctx, s.addr, awsJSON, s.key)
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *hall) matchmaking(c *conn, name, rules string) error {
 	return err
 }
 
-// host does a game server's part: it activates each game session at once.
+// host acts as the game server: it activates each game session at once.
 func (x *flowHost) host(server *gameServer, p linkclient.Push) {
 	server.client.Go("ActivateGameSession", `"GameSessionId":"`+p.GameSessionID()+`"`, func(a linkclient.Answer, err error) {
 		if err := answered(a, err); err != nil {
@@ -76,7 +76,7 @@ func (x *flowHost) host(server *gameServer, p linkclient.Push) {
 	})
 }
 
-// play puts the first players into games, where they are connected.
+// play puts the first players into games and connects them there.
 func (x *flowHost) play(ctx context.Context, a *audience, games, inEach int) error {
 	x.crowd = newCrowd(x.hall, "ws://"+x.addr, games)
 	if err := x.crowd.connect(ctx); err != nil {
@@ -143,7 +143,7 @@ func (x *flowHost) join(c *flowConn, m *flowPlayer) error {
 	return err
 }
 
-// partnerPause keeps below the 200 calls that one backend may make in a second: each player takes two.
+// partnerPause keeps the rate below the 200 calls per second that a backend may make: each player takes two.
 const partnerPause = 12 * time.Millisecond
 
 func (x *flowHost) close() {

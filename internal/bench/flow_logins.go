@@ -14,11 +14,11 @@ import (
 // admission describes the login of one player.
 type admission struct {
 	tries   int
-	place   time.Time // when it is this player's turn, according to the first answer
+	place   time.Time // when this player's turn comes, according to the first answer
 	settled time.Time
 }
 
-// flowFreshLogins lets all players log in at the same moment, as after a sudden end of an outage: players in a game are admitted first,
+// flowFreshLogins lets all players log in at the same moment, as after an outage: players in a game are admitted first,
 // the others wait in the login queue.
 func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) error {
 	conns, err := dialAll(ctx, s.addr, comingIn)
@@ -73,7 +73,7 @@ func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) err
 	return nil
 }
 
-// comeIn logs a player in, and tries again when the answer asks for it.
+// comeIn logs a player in, and tries again if the answer asks for it.
 func (m *flowPlayer) comeIn(ctx context.Context, pool chan *flowConn, x *admission, perSecond int) error {
 	for {
 		wait, err := m.tryLogin(pool, x, perSecond)

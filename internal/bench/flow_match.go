@@ -30,8 +30,8 @@ const largeMatch = `{"name": "large", "ruleLanguageVersion": "1.0", "playerAttri
 	"algorithm": {"strategy": "balanced", "balancedAttribute": "skill", "batchingPreference": "largestPopulation"},
 	"teams": [{"name": "red", "minPlayers": 1, "maxPlayers": 32}, {"name": "blue", "minPlayers": 1, "maxPlayers": 32}]}`
 
-// flowMatches measures the commit of matches of sixty players in fifteen parties, one after another: keys, memberships, the placement, and
-// the events of all players. It does not include the matcher, which runs beside the core.
+// flowMatches measures the commits of matches of sixty players in fifteen parties, one after another: keys, memberships, the placement, and
+// the events of all players. It does not include the matcher, which runs outside the core.
 func (b *bench) flowMatches(ctx context.Context) (err error) {
 	dir, err := b.freshDir("flow-match")
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 	return nil
 }
 
-// flowMatch has players who are matched again and again.
+// flowMatch has players who are matched repeatedly.
 type flowMatch struct {
 	ctx     context.Context
 	cell    *localCell
@@ -100,7 +100,7 @@ func (x *flowMatch) setUp() error {
 	}
 	rules, problems := ruleset.Parse(largeMatch)
 	if len(problems) > 0 {
-		panic(problems) // written here
+		panic(problems) // the rule set above is valid
 	}
 	err := x.do(
 		&hosting.CreateQueue{Queue: placement.Queue{Name: queueName, Region: region, Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:" + region + "::fleet/" + localFleet}}},
@@ -123,7 +123,7 @@ func (x *flowMatch) setUp() error {
 	return nil
 }
 
-// commit makes one match and measures from the proposal until it is durable; then all players are free again.
+// commit makes one match and measures the time from the proposal until it is durable. Then it frees all players.
 func (x *flowMatch) commit() (time.Duration, error) {
 	proposal := matchmaking.Proposal{ID: randomID(), PlayersMax: matchPlayers, Tickets: make([]matchmaking.ProposedTicket, matchParties)}
 	err := inParallel(matchParties, matchParties, func(i int) (err error) {

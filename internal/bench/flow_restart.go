@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// flowRestart measures the start of the service on the records of many players, all logged in and in parties of two.
+// flowRestart measures the start of the service with the records of many players, all logged in and in parties of two.
 func (b *bench) flowRestart(ctx context.Context) error {
 	dir, err := b.freshDir("flow-restart")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// eventStream is the client's end of one event stream: as little as it takes to hear everything and to answer heartbeats.
+// eventStream is the client's side of an event stream: the minimum for receiving all events and answering heartbeats.
 type eventStream struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -39,7 +39,7 @@ const (
 // pong answers a heartbeat: a masked frame without content, with a mask of zeros.
 var pong = []byte{0x8A, 0x80, 0, 0, 0, 0}
 
-// openStream attaches a client behind the event that it has heard last.
+// openStream attaches a client after its last received event.
 func openStream(ctx context.Context, addr string, secure bool, token string, after uint64) (_ *eventStream, hello greeting, err error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -55,7 +55,7 @@ func openStream(ctx context.Context, addr string, secure bool, token string, aft
 		return nil, hello, err
 	}
 	if secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // the load has nothing to hide
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // the load has no secrets
 	}
 	if _, err := fmt.Fprintf(conn, "GET %splayer/stream?after_seq=%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: playerflow.v1\r\n\r\n", flowPath, after, addr, token); err != nil {
@@ -79,7 +79,7 @@ func openStream(ctx context.Context, addr string, secure bool, token string, aft
 	return x, hello, conn.SetDeadline(time.Time{})
 }
 
-// read returns the next text, which is good until the next call. It answers heartbeats.
+// read returns the next text, which is valid until the next call. It answers heartbeats.
 func (x *eventStream) read() ([]byte, error) {
 	for {
 		opcode, err := x.frame()
@@ -149,7 +149,7 @@ var (
 
 var errNoStamp = errors.New("an event has no ts")
 
-// eventHead reads number and time of an event; seq 0: the text is none.
+// eventHead parses number and time of an event; seq 0: the text is not an event.
 func eventHead(text []byte) (seq uint64, at time.Time, err error) {
 	rest, ok := bytes.CutPrefix(text, seqHead)
 	if !ok {

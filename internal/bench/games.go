@@ -12,7 +12,7 @@ import (
 )
 
 // games measures game sessions. In a unit, a client creates one, and the prompted game server activates it. Then the game server ends
-// its process in good order and starts a new one on the same connection: docs/spec/server-sdk.md#lives.
+// its process normally and starts a new one on the same connection: docs/spec/server-sdk.md#lives.
 func (b *bench) games(ctx context.Context, s *server, setup *conn) error {
 	h, err := b.setUp(setup)
 	if err != nil {
@@ -58,12 +58,12 @@ func (b *bench) games(ctx context.Context, s *server, setup *conn) error {
 	return nil
 }
 
-// requestsInGame are CreateGameSession, ActivateGameSession, TerminateServerProcess, ActivateServerProcess and the first
-// heartbeat, beside the push.
+// requestsInGame counts CreateGameSession, ActivateGameSession, TerminateServerProcess, ActivateServerProcess and the first
+// heartbeat. There is also the push.
 const requestsInGame = 5
 
-// gameLoad connects the clients that create game sessions with the game servers that get them: the data of a game session is the number
-// of the worker that waits for it.
+// gameLoad connects the clients that create game sessions with the game servers that host them: the data of a game session is the number
+// of the waiting worker.
 type gameLoad struct {
 	ctx     context.Context
 	hall    *hall
@@ -107,7 +107,7 @@ func (g *gameLoad) unit(worker int) error {
 	return <-w.active
 }
 
-// host does a game server's part. It runs on the goroutine that reads the connection, and must not wait.
+// host acts as the game server. It runs on the goroutine that reads the connection, and must not wait.
 func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	_, rest, _ := bytes.Cut(p.Raw, []byte(gameDataMember))
 	digits, _, _ := bytes.Cut(rest, []byte{'"'})

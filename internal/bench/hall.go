@@ -18,10 +18,10 @@ const (
 	location = "custom-bench"
 	compute  = "bench-host"
 
-	// connecting is how many game servers connect at a time.
+	// connecting is how many game servers connect concurrently.
 	connecting = 64
 
-	// beat is how often a game server reports its health; a minute is what the SDKs do.
+	// beat is the interval of health reports of a game server, which is a minute in the SDKs.
 	beat = time.Minute
 )
 
@@ -31,7 +31,7 @@ type hall struct {
 	token   string
 	servers []*gameServer
 	onGame  func(*gameServer, linkclient.Push) // starts a game session on a game server; set before connect
-	refused atomic.Int64                       // requests for which no game server was free
+	refused atomic.Int64                       // requests that found no free game server
 
 	stop    context.CancelFunc
 	beating sync.WaitGroup
@@ -73,7 +73,7 @@ func (b *bench) setUpFleet(c *conn, location string) (*hall, error) {
 	return h, err
 }
 
-// callJSON is for calls that are made once; the connection uses JSON.
+// callJSON makes a call over a connection that uses JSON. It is for calls that are made once.
 func callJSON[O any](c *conn, operation string, in map[string]any) (out O, err error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *hall) options(url string, i int, g *gameServer) linkclient.Options {
 	}
 }
 
-// beat keeps all game servers healthy, a few at a time as real ones are.
+// beat keeps all game servers healthy. Like real ones, they report at different times.
 func (h *hall) beat(ctx context.Context) {
 	tick := time.NewTicker(max(beat/time.Duration(len(h.servers)), time.Millisecond))
 	defer tick.Stop()
@@ -196,7 +196,7 @@ func (h *hall) createGame(ctx context.Context, c *conn, data string, seats int) 
 	}
 }
 
-// answered returns the error of an answer that failed in either way.
+// answered returns the error of a request that failed or was refused.
 func answered(a linkclient.Answer, err error) error {
 	if err == nil && a.Status != 200 {
 		err = &linkclient.StatusError{Action: a.Action, Status: a.Status, Message: a.Error}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// histogram counts durations in classes that are at most 1/64 wide, so that a quantile is off by less than 2 %.
+// histogram counts durations in classes with a relative width of at most 1/64, so that a quantile is off by less than 2 %.
 type histogram struct {
 	counts [58 << 6]uint32
 	total  uint64
@@ -16,13 +16,13 @@ func (h *histogram) add(d time.Duration) {
 	h.total++
 }
 
-// class numbers the value's leading 7 bits; below 128 every value has its own.
+// class returns the number of a value's class, from its leading 7 bits; below 128 every value has its own class.
 func class(v uint64) int {
 	shift := max(bits.Len64(v)-7, 0)
 	return shift<<6 + int(v>>shift)
 }
 
-// classEnd is the largest value of a class.
+// classEnd returns the largest value of a class.
 func classEnd(c int) time.Duration {
 	if c < 128 {
 		return time.Duration(c)
@@ -38,7 +38,7 @@ func (h *histogram) merge(other *histogram) {
 	h.total += other.total
 }
 
-// quantile is the duration that a share q of all stay within; 0 when there are none.
+// quantile returns the duration that a share q of all do not exceed; 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.total))
 	seen := uint64(0)

@@ -36,7 +36,7 @@ func (b *bench) idleOver(ctx context.Context, way string) error {
 	if err != nil {
 		return err
 	}
-	// Development mode has a certificate at hand; nothing else differs for a game server.
+	// Development mode provides a certificate; for a game server it does not differ otherwise.
 	arguments := []string{"serve", "--dev"}
 	s, err := b.start(ctx, "the service", dir, arguments...)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) idleOver(ctx context.Context, way string) error {
 		return err
 	}
 	b.progress("  %d game servers connected over %s in %s", n, over, time.Since(began).Round(time.Millisecond))
-	time.Sleep(b.sizes.idleSettle) // long enough for the service to be calm, and to give memory back
+	time.Sleep(b.sizes.idleSettle) // long enough for the service to become idle and return memory
 	resident := s.resident() - before
 	if err := b.profileHeap(ctx, s, "idle-"+way); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (b *bench) idleOver(ctx context.Context, way string) error {
 // crowd has many game servers that try each second to reconnect after a loss.
 type crowd struct {
 	hall     *hall
-	urls     []string // each attempt after a loss takes the next one
+	urls     []string // each attempt after a loss uses the next one
 	exchange []tls.CurveID
 
 	connected atomic.Int64
@@ -115,8 +115,8 @@ type crowd struct {
 
 const tryAgain = time.Second
 
-// classic is what clients with OpenSSL before 3.5 offer, with which a game server in C++ may be built. OpenSSL since 3.5 and Go since 1.24 offer a hybrid
-// with ML-KEM as well, which the service takes where it is offered; nil is Go's own choice.
+// classic has the key exchanges that clients with OpenSSL before 3.5 offer, with which a C++ game server may be built. OpenSSL since 3.5 and Go since 1.24 also
+// offer a hybrid with ML-KEM, which the service uses if offered; nil is Go's own choice.
 var classic = []tls.CurveID{tls.X25519, tls.CurveP256}
 
 func newCrowd(h *hall, url string, n int) *crowd {
@@ -138,7 +138,7 @@ func (c *crowd) connect(ctx context.Context) error {
 func (c *crowd) dial(ctx context.Context, i, attempt int) error {
 	g := &gameServer{}
 	o := c.hall.options(c.urls[attempt%len(c.urls)], i, g)
-	o.TLS = &tls.Config{InsecureSkipVerify: true, CurvePreferences: c.exchange} // as the SDKs for C++ and Unreal do; the load has nothing to hide
+	o.TLS = &tls.Config{InsecureSkipVerify: true, CurvePreferences: c.exchange} // as the SDKs for C++ and Unreal do; the load has no secrets
 	o.OnClose = func(*linkclient.Client, error) {
 		c.connected.Add(-1)
 		c.lost.Add(1)
@@ -156,7 +156,7 @@ func (c *crowd) dial(ctx context.Context, i, attempt int) error {
 	return nil
 }
 
-// comeBack reconnects: it tries at once, and then each second.
+// comeBack reconnects: it tries at once and then every second.
 func (c *crowd) comeBack(i, attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// load describes how workers request units of work.
+// load describes how workers perform units of work.
 type load struct {
 	workers int     // concurrent workers; each has its own connection
-	rate    float64 // units a second; 0: each worker begins the next when the last one has ended
+	rate    float64 // units per second; 0: each worker begins the next unit when the previous one has ended
 	warm    time.Duration
 	measure time.Duration
 }
@@ -31,7 +31,7 @@ type measured struct {
 	peak    int64
 }
 
-// collectRarely keeps this process from collecting garbage for some hundred MB: a collection of the load takes both processors for 10 to 20 milliseconds, which
+// collectRarely makes this process collect garbage only after a few hundred MB: a collection occupies both processors for 10 to 20 milliseconds, which
 // would count as slow answers of the service.
 func collectRarely() (restore func()) {
 	runtime.GC()
@@ -41,7 +41,7 @@ func collectRarely() (restore func()) {
 
 func (m *measured) perSecond() float64 { return float64(m.units) / m.took.Seconds() }
 
-// run runs a load. A failed worker ends the whole run. Without a server the load is on this process, and only the time is measured.
+// run runs a load. A failed worker ends the whole run. Without a server, the load is on this process, and only the time is measured.
 func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (*measured, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +143,7 @@ func processorTime(s *server) time.Duration {
 	return processorTimeOf(strconv.Itoa(s.process.Pid))
 }
 
-// String is a line of progress for users who wait for the table.
+// String returns a line of progress for users who wait for the table.
 func (m *measured) String() string {
 	return fmt.Sprintf("%.0f a second, p50 %s, p99 %s; processors: service %.2f, load %.2f, others %.2f", m.perSecond(), milliseconds(m.latency.quantile(0.5)),
 		milliseconds(m.latency.quantile(0.99)), m.used.Seconds()/m.took.Seconds(), m.own.Seconds()/m.took.Seconds(),

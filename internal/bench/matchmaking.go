@@ -30,13 +30,13 @@ func (b *bench) matchmaking(ctx context.Context) error {
 	return nil
 }
 
-// duels is one against one, with skill within 50.
+// duels matches one against one, with skill within 50.
 const duels = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number"}],
 	"teams": [{"name": "a", "minPlayers": 1, "maxPlayers": 1}, {"name": "b", "minPlayers": 1, "maxPlayers": 1}],
 	"rules": [{"name": "Near", "type": "distance", "measurements": ["max(flatten(teams[*].players.attributes[skill]))"],
 		"referenceValue": "min(flatten(teams[*].players.attributes[skill]))", "maxDistance": 50}]}`
 
-// teams is five against five, near in skill and in space, both relaxed by time.
+// teams matches five against five with similar skill and low latency, both relaxed over time.
 const teams = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number"}, {"name": "level", "type": "number"},
 		{"name": "mode", "type": "string"}, {"name": "hero", "type": "string"}],
 	"teams": [{"name": "red", "minPlayers": 5, "maxPlayers": 5}, {"name": "blue", "minPlayers": 5, "maxPlayers": 5}],
@@ -50,12 +50,12 @@ const matchConfiguration = "bench"
 
 var matchRegions = []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-northeast-1"}
 
-// duelist has a normally distributed skill.
+// duelist returns a player with a normally distributed skill.
 func duelist(n int) matchmaking.Player {
 	return matchmaking.Player{ID: "player-" + strconv.Itoa(n), Attributes: []ruleset.NamedValue{aNumber("skill", math.Round(1500+300*rand.NormFloat64()))}}
 }
 
-// teamPlayer has four attributes and five latencies, of which one or two are near.
+// teamPlayer returns a player with four attributes and five latencies, of which one or two are low.
 func teamPlayer(n int) matchmaking.Player {
 	p := duelist(n)
 	p.Attributes = append(p.Attributes, aNumber("level", float64(rand.IntN(60))), aWord("mode", "ranked"), aWord("hero", "hero-"+strconv.Itoa(n%40)))
@@ -92,7 +92,7 @@ func (b *bench) openMatchCell(ctx context.Context, body string) (*matchCell, err
 	}
 	rules, problems := ruleset.Parse(body)
 	if len(problems) > 0 {
-		panic(problems) // written here
+		panic(problems) // the caller's rule set is valid
 	}
 	for _, cmd := range []kernel.Command{
 		&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "bench", Region: region, Account: "000000000000", Body: body}, Compiled: rules},
@@ -130,7 +130,7 @@ type matchWatch struct {
 	from    time.Time              // earlier matches do not count
 	matched int
 	waits   []time.Duration // of tickets, from their start
-	lags    []time.Duration // of matches, from the latest time at which they became possible: the newest ticket had arrived and was old enough
+	lags    []time.Duration // of matches, from the moment when they became possible: when the newest ticket had arrived and was old enough
 	last    time.Time
 }
 
@@ -170,7 +170,7 @@ func (w *matchWatch) match(now time.Time, m *matchmaking.Match) {
 	}
 }
 
-// settled waits until no more matches come.
+// settled waits until no more matches are made.
 func (w *matchWatch) settled(ctx context.Context, all int, patience time.Duration) (matched int, last time.Time) {
 	for {
 		w.mu.Lock()
@@ -178,7 +178,7 @@ func (w *matchWatch) settled(ctx context.Context, all int, patience time.Duratio
 		w.mu.Unlock()
 		quiet := time.Since(last)
 		if last.IsZero() {
-			quiet = time.Since(w.from) / 10 // the pool must be loaded first
+			quiet = time.Since(w.from) / 10 // loading the pool takes time
 		}
 		if matched == all || quiet > patience || ctx.Err() != nil {
 			return matched, last
@@ -251,7 +251,7 @@ type ticketLoad struct {
 	ids   [][]string // of a sample of each connection's tickets
 }
 
-const ticketSample = 50 // one in so many tickets is checked afterwards
+const ticketSample = 50 // one in this many tickets is checked afterwards
 
 func (x *ticketLoad) unit(worker int) error {
 	n := rand.Uint64()
@@ -267,7 +267,7 @@ func (x *ticketLoad) unit(worker int) error {
 
 // ticketsOutcome reads the outcomes of the sample.
 func (b *bench) ticketsOutcome(c *conn, x *ticketLoad) error {
-	time.Sleep(2 * time.Second) // the last tickets are matched
+	time.Sleep(2 * time.Second) // until the last tickets are matched
 	const inOne = 10
 	var waits []time.Duration
 	asked, matched := 0, 0
@@ -295,7 +295,7 @@ func (b *bench) ticketsOutcome(c *conn, x *ticketLoad) error {
 	return nil
 }
 
-// teamsArriving has a large pool, to which tickets arrive at a steady rate.
+// teamsArriving measures a large pool in which tickets arrive at a steady rate.
 func (b *bench) teamsArriving(ctx context.Context) error {
 	c, err := b.openMatchCell(ctx, teams)
 	if err != nil {
@@ -359,7 +359,7 @@ func (b *bench) ticketMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(b.options.Measure / 2) // all have reached the matcher
+	time.Sleep(b.options.Measure / 2) // until all have reached the matcher
 	each := (liveHeap() - before) / int64(b.sizes.teamTickets)
 	b.progress("  %d B for each of %d tickets that wait", each, b.sizes.teamTickets)
 	b.table.addFact(fmt.Sprintf("a waiting ticket of one player with 4 attributes and 5 latencies: live heap for each of %s", thousands(int64(b.sizes.teamTickets))), "2048 B", "%d B", each)

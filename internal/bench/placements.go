@@ -13,7 +13,7 @@ import (
 const (
 	queueName         = "bench-queue"
 	placedPlayers     = 10
-	placedLocations   = 3 // to which each player reports a latency
+	placedLocations   = 3 // for which each player reports a latency
 	queueDestinations = 10
 )
 

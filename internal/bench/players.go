@@ -17,12 +17,12 @@ func (k kind) String() string {
 	return fmt.Sprintf("%s, %d connections", k.protocol.name, k.connections)
 }
 
-// pair is what the bare and the durable service reached, best of all rounds, and the durable one at half of it.
+// pair has the best results of the bare and the durable service over all rounds, and of the durable one at half its highest rate.
 type pair struct{ bare, durable, half *measured }
 
 const requestsInCycle = 3
 
-// players measures the bare service and the durable one in turns, so that other work on the machine affects both.
+// players measures the bare and the durable service alternately, so that other work on the machine affects both.
 func (b *bench) players(ctx context.Context) error {
 	var kinds []kind
 	for _, n := range b.sizes.cycleConnections {
@@ -53,7 +53,7 @@ func (b *bench) players(ctx context.Context) error {
 	return nil
 }
 
-// playersAtRate measures the durable service at a given rate alone, so that two builds can be compared at the same one.
+// playersAtRate measures the durable service only at a given rate, so that two builds can be compared at the same rate.
 func (b *bench) playersAtRate(ctx context.Context, kinds []kind) error {
 	return b.serving(ctx, "players", func(s *server, c *conn) error {
 		h, err := b.setUpCycles(ctx, s, c)
@@ -143,7 +143,7 @@ func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind,
 	return nil
 }
 
-// setUpCycles makes what cycles need: game servers that each host a game session.
+// setUpCycles makes the game servers for cycles, each with a game session.
 func (b *bench) setUpCycles(ctx context.Context, s *server, c *conn) (*hall, error) {
 	h, err := b.setUp(c)
 	if err != nil {

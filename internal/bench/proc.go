@@ -12,13 +12,13 @@ import (
 // tick is the unit of the system's processor times: USER_HZ is 100 on every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// processorTimeOf is what a process has used so far; 0 where the system does not tell.
+// processorTimeOf returns the processor time of a process so far; 0 where the system does not report it.
 func processorTimeOf(process string) time.Duration {
 	stat, err := os.ReadFile(filepath.Join("/proc", process, "stat"))
 	if err != nil {
 		return 0
 	}
-	// The second field is the name in brackets and may hold anything; user and system time are the 14th and 15th.
+	// The second field is the name in brackets, which may contain anything; user and system time are the 14th and 15th.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -32,7 +32,7 @@ func processorTimeOf(process string) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// machineTime is what all processors together have worked so far; 0 where the system does not tell.
+// machineTime returns the busy time of all processors together so far; 0 where the system does not report it.
 func machineTime() time.Duration {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -48,7 +48,7 @@ func machineTime() time.Duration {
 	return time.Duration(sum) * tick
 }
 
-// memoryOf reads a field of a process's status in bytes; 0 where the system does not tell.
+// memoryOf returns a field of a process's status in bytes; 0 where the system does not report it.
 func memoryOf(process, field string) int64 {
 	status, err := os.ReadFile(filepath.Join("/proc", process, "status"))
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// protocol is one of the two protocols of the API, as a client uses it.
+// protocol is a client's side of one of the API's two protocols.
 type protocol struct {
 	name string
 
-	// The head of a request is made of these in turn. What an SDK of this protocol sends is all there: the service has
-	// to read it, too.
+	// The header of a request consists of these parts. It contains everything that an SDK of this protocol sends, because the
+	// service has to read that, too.
 	path, target  string // followed by the operation's name
 	headers       string // after Host and target, up to the date
 	signedHeaders string
@@ -23,7 +23,7 @@ type protocol struct {
 	closeMap     string
 }
 
-// awsJSON is the older protocol, as the AWS CLI sends it.
+// awsJSON is the older protocol, in the form of the AWS CLI.
 var awsJSON = &protocol{
 	name: "JSON 1.1", path: "/", target: "X-Amz-Target: GameLift.",
 	headers:       "Accept-Encoding: identity\r\nContent-Type: application/x-amz-json-1.1\r\nUser-Agent: aws-cli/2.27.0 md/awscrt#0.25.4 ua/2.1 os/linux#6.1 md/arch#x86_64 lang/python#3.13.2\r\n",
@@ -49,7 +49,7 @@ var awsJSON = &protocol{
 
 const invocation = "6a0e4c0e-8a57-4d9a-8d1b-7f102b1e0c7a"
 
-// rpcCBOR is the newer protocol, as the AWS SDK for Go sends it.
+// rpcCBOR is the newer protocol, in the form of the AWS SDK for Go.
 var rpcCBOR = &protocol{
 	name: "CBOR", path: "/service/GameLift/operation/",
 	headers: "Accept: application/cbor\r\nAccept-Encoding: identity\r\nAmz-Sdk-Invocation-Id: " + invocation + "\r\nAmz-Sdk-Request: attempt=1; max=3\r\n" +

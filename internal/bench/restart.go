@@ -19,19 +19,19 @@ func (b *bench) restart(ctx context.Context) error {
 	return b.startOn(ctx, dir, startAims{what, b.sizes.corePlayers, "player session", "5 s", "1024 B", "512 B"}, "serve")
 }
 
-// startAims describes a state, and has the aims for a start on it.
+// startAims describes a state and the targets for a start with it.
 type startAims struct {
 	what                  string
 	records               int
 	record                string
-	ready, resident, live string // aims; – for none
+	ready, resident, live string // targets; –: none
 }
 
 // startOn measures the start of the service on an existing state.
 func (b *bench) startOn(ctx context.Context, dir string, aims startAims, arguments ...string) error {
 	var ready time.Duration
 	var resident, live int64
-	for range b.options.Rounds { // the first one starts after an orderly end, the others after a kill
+	for range b.options.Rounds { // the first start follows an orderly end, the others a kill
 		s, err := b.start(ctx, "the service", dir, arguments...)
 		if err != nil {
 			return err

@@ -18,12 +18,12 @@ import (
 
 const (
 	searchRate    = 500  // a second
-	searchChanges = 2000 // a second, beside them
+	searchChanges = 2000 // a second, at the same time
 	searchers     = 32
 	searchPage    = 20
 )
 
-// searchKinds are what is searched for: much or little of the fleet, in orders of each kind.
+// searchKinds are the searches: for large and small parts of the fleet, in each kind of order.
 var searchKinds = []struct{ name, filter, order string }{
 	{"free seats, any order", "hasAvailablePlayerSessions=true", ""},
 	{"free seats, oldest first", "hasAvailablePlayerSessions=true", "creationTimeMillis ASC"},
@@ -34,7 +34,7 @@ var searchKinds = []struct{ name, filter, order string }{
 	{"none, by a property", "NOT (gameSessionProperties.mode <> 'mode-20') AND (maximumSessions > 300 OR gameSessionProperties.map = 'elsewhere')", "gameSessionProperties.rating ASC"},
 }
 
-// search measures searches among ACTIVE game sessions of one fleet while they change, and what they cost the writers.
+// search measures searches among the ACTIVE game sessions of a fleet while they change, and their cost for writers.
 func (b *bench) search(ctx context.Context) error {
 	dir, err := b.freshDir("search")
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *bench) search(ctx context.Context) error {
 	return errors.Join(err, c.close())
 }
 
-// searchBesideChanges measures each kind of search for itself.
+// searchBesideChanges measures each kind of search separately.
 func (b *bench) searchBesideChanges(s *searchLoad) error {
 	for kind, k := range searchKinds {
 		var writing sync.WaitGroup
@@ -85,7 +85,7 @@ func (b *bench) searchBesideChanges(s *searchLoad) error {
 }
 
 // changesBesideSearch lets writers change the state as fast as it becomes durable, with and without searches of all
-// kinds in turn. Each is measured twice, as other work on the machine would make one of them look bad.
+// kinds in turn. It measures each repeatedly, because other work on the machine could distort a single measurement.
 func (b *bench) changesBesideSearch(s *searchLoad) error {
 	var alone, beside float64
 	for range b.options.Rounds {
@@ -122,7 +122,7 @@ func (b *bench) changesWhile(s *searchLoad, searching bool) (perSecond float64, 
 	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(s.ctx, nil, changes.unit)
 	stop()
 	readers.Wait()
-	if err == nil && !errors.Is(searchErr, context.Canceled) { // which is how the searches end
+	if err == nil && !errors.Is(searchErr, context.Canceled) { // canceling is how the searches end
 		err = searchErr
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *searchLoad) change(players *changes, caller int) error {
 	return s.cell.Do(s.ctx, &hosting.UpdateGameSession{ID: s.games[rand.IntN(len(s.games))].id, Properties: []session.Property{rating()}})
 }
 
-// search reads a first page, from the texts on, as a client's request is.
+// search reads a first page. It begins with the texts, as in a client's request.
 func (s *searchLoad) search(kind int) error {
 	k := searchKinds[kind]
 	q := searchindex.Query{Fleet: localFleet, Most: searchPage}

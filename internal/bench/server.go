@@ -20,14 +20,14 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// server is a service, or a bare one, in a process of its own.
+// server is a service, or a bare one, in its own process.
 type server struct {
 	name string
 	data string
 	key  identity.AccessKey
 
 	addr     string // of the port
-	profiler string // where Go's profiler answers
+	profiler string // address of Go's profiler
 	ready    time.Duration
 
 	process *os.Process
@@ -35,7 +35,7 @@ type server struct {
 
 	lines struct {
 		sync.Mutex
-		last []string // of its log, for when it ends unasked
+		last []string // lines of its log, for an unexpected end
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *server) lastLines() string {
 	return strings.Join(s.lines.last, "\n")
 }
 
-// waitReady asks until the service says that it can do its work, and notes how long that took since its start.
+// waitReady polls until the service is ready, and records how long that took since its start.
 func (s *server) waitReady(ctx context.Context, began time.Time) error {
 	for {
 		if _, err := s.get(ctx, "http://"+s.addr+"/readyz"); err == nil {
@@ -153,21 +153,21 @@ func (s *server) waitReady(ctx context.Context, began time.Time) error {
 
 // kill ends the process without a warning, as a crash does, and waits until it is gone.
 func (s *server) kill() {
-	_ = s.process.Kill() // gone already is as good
+	_ = s.process.Kill() // it may already have ended
 	<-s.exited
 }
 
-// resident is the memory that the process holds now, and peak what it held at most; 0 where the system does not tell.
+// resident returns the current resident memory of the process, and peak its maximum; 0 where the system does not report it.
 func (s *server) resident() int64 { return memoryOf(strconv.Itoa(s.process.Pid), "VmRSS:") }
 func (s *server) peak() int64     { return memoryOf(strconv.Itoa(s.process.Pid), "VmHWM:") }
 
-// liveHeap makes the process collect its garbage and gives what is left.
+// liveHeap makes the process collect garbage and returns the size of the remaining heap.
 func (s *server) liveHeap(ctx context.Context) (int64, error) {
 	live, _, err := s.liveHeapParts(ctx)
 	return live, err
 }
 
-// liveHeapParts is liveHeap, and how much of it are the databases' own blocks and tables in memory. These grow step by step to sizes that are set.
+// liveHeapParts is liveHeap and the part of it that consists of the databases' blocks and tables, which grow step by step to configured sizes.
 func (s *server) liveHeapParts(ctx context.Context) (live, databases int64, err error) {
 	text, err := s.profile(ctx, "heap?gc=1&debug=1")
 	if err != nil {
@@ -182,11 +182,11 @@ func (s *server) liveHeapParts(ctx context.Context) (live, databases int64, err 
 	return live, allocatedBy(string(text), "github.com/cockroachdb/pebble/v2/internal/manual.New"), nil
 }
 
-// allocatedBy estimates how many live bytes a function has allocated. A heap profile in its text form has for each stack a line such as
-// "1: 16777216 [2: 33554432] @ 0x1234 0x5678", with the number and the bytes of the sampled allocations that are live, lines of its functions, and an
-// empty line. An allocation of n bytes is sampled with a probability of 1-exp(-n/rate), so each stands for one part in that many.
+// allocatedBy estimates how many live bytes a function has allocated. For each stack, a heap profile in text form has a line such as
+// "1: 16777216 [2: 33554432] @ 0x1234 0x5678", with the number and the bytes of the sampled live allocations, then lines with its functions, and an
+// empty line. An allocation of n bytes is sampled with a probability of 1-exp(-n/rate), so the sum is divided by that.
 func allocatedBy(profile, function string) (sum int64) {
-	_, stacks, _ := strings.Cut(profile, "\n") // the first line is about all
+	_, stacks, _ := strings.Cut(profile, "\n") // the first line has the totals
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		if !strings.Contains(stack, "\t"+function+"+0x") {
 			continue
@@ -199,7 +199,7 @@ func allocatedBy(profile, function string) (sum int64) {
 	return sum
 }
 
-// profile asks the process's profiler.
+// profile requests a profile of the process.
 func (s *server) profile(ctx context.Context, what string) ([]byte, error) {
 	return s.get(ctx, "http://"+s.profiler+"/debug/pprof/"+what)
 }

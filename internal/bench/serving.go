@@ -2,14 +2,14 @@ package bench
 
 import "context"
 
-// served makes a scenario of one that needs the service on a fresh directory; see serving.
+// served makes a scenario from a function that needs the service on a fresh directory; see serving.
 func served(name string, f func(b *bench, ctx context.Context, s *server, setup *conn) error, arguments ...string) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		return b.serving(ctx, name, func(s *server, setup *conn) error { return f(b, ctx, s, setup) }, arguments...)
 	}
 }
 
-// serving starts the service on a fresh directory and lets f work with it, over a connection for what is done once.
+// serving starts the service on a fresh directory and calls f with it and a connection for setup calls.
 func (b *bench) serving(ctx context.Context, name string, f func(s *server, setup *conn) error, arguments ...string) error {
 	dir, err := b.freshDir(name)
 	if err != nil {
@@ -18,7 +18,7 @@ func (b *bench) serving(ctx context.Context, name string, f func(s *server, setu
 	return b.servingIn(ctx, dir, f, arguments...)
 }
 
-// servingIn is serving on a directory that has a state already.
+// servingIn is serving on a directory with an existing state.
 func (b *bench) servingIn(ctx context.Context, dir string, f func(s *server, setup *conn) error, arguments ...string) error {
 	s, err := b.start(ctx, "the service", dir, append([]string{"serve"}, arguments...)...)
 	if err != nil {

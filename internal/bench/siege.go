@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// attack is an attack on a service that honest clients use at the same time. Each worker runs do again and again; an error means that the
+// attack is an attack on a service that honest clients use at the same time. Each worker calls do repeatedly; an error means that the
 // service defended itself, and counts as a unit.
 type attack struct {
 	name, unit string
@@ -144,7 +144,7 @@ type honestRun struct {
 // honestFresh is after how many calls an honest client opens a new connection, which the service may refuse.
 const honestFresh = 20
 
-// honest makes calls at an even rate, reads and durable writes in turn. A call that does not succeed at its first attempt is
+// honest makes calls at a steady rate, alternating reads and durable writes. A call whose first attempt fails counts as
 // lost.
 func (x *siege) honest(ctx context.Context, lasts time.Duration) (*honestRun, error) {
 	const workers = 8
@@ -204,7 +204,7 @@ func (x *siege) honestCall(ctx context.Context, c **conn, n int) (err error) {
 	return err
 }
 
-// descriptors is how many the process has open; 0 where the system does not tell.
+// descriptors returns the number of open descriptors of the process; 0 where the system does not report it.
 func (s *server) descriptors() int {
 	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(s.process.Pid), "fd"))
 	if err != nil {

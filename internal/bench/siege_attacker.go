@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// attackOrder is what the attackers' process reads from its standard input, as JSON.
+// attackOrder is the input of the attackers' process, as JSON.
 type attackOrder struct {
 	Attack  string
 	Address string
@@ -40,7 +40,7 @@ type attacker struct {
 	turn  atomic.Uint64
 }
 
-// elapsed returns the part of the siege that has passed, of so many equal parts.
+// elapsed returns which of a number of equal parts of the siege is running, from 0.
 func (x *attacker) elapsed(parts int) int {
 	return min(int(time.Since(x.began)*time.Duration(parts)/max(x.order.Lasts, 1)), parts-1)
 }
@@ -49,13 +49,13 @@ const (
 	// descriptorsKept is how many descriptors the attackers' process leaves to its files and to the runtime.
 	descriptorsKept = 16
 
-	// reportEvery is how often the attackers' process writes how many units it has done.
+	// reportEvery is how often the attackers' process reports the number of units done.
 	reportEvery = 50 * time.Millisecond
 )
 
-// Attack reads an order, attacks until its input ends, and writes the number of units done so far, a line at a time. It
-// runs in a process of its own, so that the attackers neither share a scheduler and a garbage collector with the honest
-// clients, nor their descriptors.
+// Attack reads an order, attacks until its input ends, and regularly writes a line with the number of units done. It
+// runs in its own process, so that the attackers do not share a scheduler, a garbage collector or descriptors with the
+// honest clients.
 func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	read := json.NewDecoder(in)
 	x := &attacker{began: time.Now()}
@@ -112,7 +112,7 @@ func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// besiegers is the attackers' process as its parent sees it.
+// besiegers is the parent's view of the attackers' process.
 type besiegers struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -175,7 +175,7 @@ func (g *besiegers) end() error {
 		return nil
 	}
 	g.ended = true
-	_ = g.in.Close() // it may have ended by itself, which Wait tells
+	_ = g.in.Close() // it may have ended by itself, which Wait reports
 	<-g.read
 	if err := g.cmd.Wait(); err != nil {
 		return fmt.Errorf("the attackers: %w", err)

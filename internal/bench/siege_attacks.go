@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// besieger connects as the worker's host. Linux lets a machine connect to itself from all of 127/8.
+// besieger connects from the worker's own address. On Linux, a machine can connect to itself from every address in 127/8.
 func (x *attacker) besieger(ctx context.Context, worker int) (net.Conn, error) {
 	var d net.Dialer
 	if runtime.GOOS == "linux" {
@@ -29,7 +29,7 @@ func (x *attacker) besieger(ctx context.Context, worker int) (net.Conn, error) {
 func (x *attacker) holdConnection(ctx context.Context, worker int) error {
 	c, err := x.besieger(ctx, worker)
 	if err != nil {
-		time.Sleep(10 * time.Millisecond) // out of ports or descriptors of our own
+		time.Sleep(10 * time.Millisecond) // this process is out of ports or descriptors
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
@@ -52,7 +52,7 @@ func (x *attacker) holdConnection(ctx context.Context, worker int) error {
 // malformedFrames are frames that no client may send.
 var malformedFrames = [][]byte{
 	append([]byte{0x81, 0xFF}, binary.BigEndian.AppendUint64(nil, 1<<63)...),                     // a length of 2^63
-	append([]byte{0x81, 0xFF}, binary.BigEndian.AppendUint64(nil, 1<<62)...),                     // 2^62, and no mask behind it
+	append([]byte{0x81, 0xFF}, binary.BigEndian.AppendUint64(nil, 1<<62)...),                     // 2^62, without a mask
 	append(append([]byte{0x81, 0xFF}, binary.BigEndian.AppendUint64(nil, 1<<30)...), 1, 2, 3, 4), // more than any message
 	{0x81, 0x05, 'h', 'e', 'l', 'l', 'o'},                                                        // no mask
 	{0xF1, 0x80, 0, 0, 0, 0},                                                                     // reserved bits
@@ -64,8 +64,8 @@ var malformedFrames = [][]byte{
 	{0x81, 0x82, 0, 0, 0, 0, 0xC3, 0x28},                                                         // text that is not UTF-8
 }
 
-// webSocketDoors are the heads of requests that open a WebSocket, as far as a client without a key of the studio gets: a
-// game server has a token, and a player's stream sends every client the reason of its refusal.
+// webSocketDoors return request headers that open a WebSocket, as far as a client without a key of the studio gets: a
+// game server has a token, and a player's stream opens for every client, to send the reason of a refusal.
 var webSocketDoors = []func(x *attacker, worker int) string{
 	func(x *attacker, worker int) string {
 		return fmt.Sprintf("GET /?pID=attack-%d&sdkVersion=5.5.0&sdkLanguage=Go&FleetId=%s&ComputeId=%s&Authorization=%s HTTP/1.1\r\n", worker, x.order.Fleet, compute, x.order.Token)
@@ -78,8 +78,8 @@ var webSocketDoors = []func(x *attacker, worker int) string{
 	},
 }
 
-// sendMalformedFrame opens a WebSocket, sends one frame and waits until the service ends the connection. The kinds take
-// turns, so that each has all doors to itself for its part of the siege.
+// sendMalformedFrame opens a WebSocket, sends one frame and waits until the service ends the connection. Each kind of frame
+// is used at all doors for its part of the siege.
 func (x *attacker) sendMalformedFrame(ctx context.Context, worker int) error {
 	n := int(x.turn.Add(1))
 	frame := malformedFrames[x.elapsed(len(malformedFrames))]
@@ -103,12 +103,12 @@ func (x *attacker) sendMalformedFrame(ctx context.Context, worker int) error {
 	if _, err := c.Write(frame); err != nil {
 		return err
 	}
-	_ = c.(*net.TCPConn).CloseWrite() // a frame that only lacks its end ends, too
+	_ = c.(*net.TCPConn).CloseWrite() // so that an incomplete frame also ends
 	_, err = io.Copy(io.Discard, c)
 	return err
 }
 
-// worstBody is as large as the service reads at most.
+// worstBody is close to the maximum size that the service reads.
 const worstBody = 79 << 20 / 10
 
 // worst is a body for StartMatchmaking.
@@ -167,7 +167,7 @@ func (x *attacker) sendWorstBody(ctx context.Context, worker int) error {
 	return err
 }
 
-// signInWrongly makes one call with a credential that looks right and is not.
+// signInWrongly makes one call with a well-formed but invalid credential.
 func (x *attacker) signInWrongly(ctx context.Context, worker int) error {
 	c := x.conns[worker]
 	if c == nil {

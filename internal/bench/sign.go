@@ -10,8 +10,8 @@ import (
 
 const region = "us-east-1"
 
-// signer makes signatures of version 4 for one connection. The signing key is derived once a day and everything is
-// written into buffers that stay, so that a signature costs three hashes and no memory.
+// signer makes version 4 signatures for one connection. It derives the signing key once a day and reuses its buffers,
+// so that a signature costs three hashes and no allocation.
 type signer struct {
 	keyID, secret string
 
@@ -24,7 +24,7 @@ type signer struct {
 	payload    [64]byte
 }
 
-// at brings date, scope and signing key up to now.
+// at updates date, scope and signing key to now.
 func (s *signer) at(now time.Time) {
 	if now.Unix() == s.second {
 		return
@@ -38,12 +38,12 @@ func (s *signer) at(now time.Time) {
 	}
 }
 
-// hashBody returns the body's hash in hex, good until the next call.
+// hashBody returns the body's hash in hexadecimal, valid until the next call.
 func (s *signer) hashBody(body []byte) []byte {
 	s.hashed = sha256.Sum256(body)
 	hex.Encode(s.payload[:], s.hashed[:])
 	return s.payload[:]
 }
 
-// sign returns the signature of a canonical request in hex, good until the next call.
+// sign returns the signature of a canonical request in hexadecimal, valid until the next call.
 func (s *signer) sign(canonical []byte) []byte { return s.key.Append(s.digits[:0], s.date, canonical) }

@@ -2,11 +2,11 @@ package bench
 
 import "time"
 
-// sizes says how much of everything the scenarios have.
+// sizes has the sizes of the scenarios.
 type sizes struct {
-	cycleServers     int // game servers under the players who come and go
+	cycleServers     int // game servers for the players who come and go
 	cycleConnections []int
-	cycleWarm        time.Duration // until archiving keeps pace: an ended record stays in memory for 20 s
+	cycleWarm        time.Duration // until archiving keeps up: an ended record stays in memory for 20 s
 
 	backupPlayers, backupGames int     // in the state
 	backupRate                 float64 // cycles a second beside backups
@@ -21,7 +21,7 @@ type sizes struct {
 
 	duels       int     // tickets of a loaded pool, one against one
 	teamTickets int     // and five against five
-	teamRate    float64 // tickets that come each second
+	teamRate    float64 // tickets that arrive per second
 
 	idleServers int
 	idleSettle  time.Duration
@@ -30,18 +30,18 @@ type sizes struct {
 	flowSettle      time.Duration
 	flowRate        float64 // changes a second
 	flowWarm        time.Duration
-	flowGames       int // that some of them are in when all log in again
+	flowGames       int // with some of the players in them when all log in again
 	flowGamePlayers int
-	flowLogins      int // a second that are let in then
+	flowLogins      int // that are then admitted per second
 	flowMatches     int // of sixty players, one after another
 	flowRecords     int // of players who are logged in when the service starts
 
 	siegeConnections   int           // that are open at a time without a credential
-	siegeReturn        time.Duration // after which one that the service ended is opened again
-	siegeFrames        float64       // malformed ones a second at each door; their kinds take turns
-	siegeFrameWorkers  int           // that send them, each on a new connection
-	siegeBodies        int           // of the largest size, under way at a time
-	siegeSignIns       float64       // wrong ones a second
+	siegeReturn        time.Duration // pause before reopening a connection that the service ended
+	siegeFrames        float64       // malformed frames per second at each door; their kinds alternate
+	siegeFrameWorkers  int           // workers that send them, each on a new connection
+	siegeBodies        int           // concurrent bodies of the largest size
+	siegeSignIns       float64       // failed ones per second
 	siegeSignInWorkers int           // on connections that they keep
 	siegeHonest        float64       // calls a second meanwhile
 	siegeWarm          time.Duration // from the beginning of an attack to the measurement
@@ -66,10 +66,10 @@ type sizes struct {
 	clusterServers      int           // game servers with connections
 	clusterRepeats      int           // deaths of the leader; of hand-overs there are twice as many
 	clusterMeasure      time.Duration // of each line in process
-	clusterWarm         time.Duration // until archiving keeps pace, of the line with it
-	clusterLagRate      float64       // changes a second beside which the lag of followers is measured
-	clusterJoinRate     float64       // and beside which an empty node joins
-	clusterHandOverRate float64       // and beside which the leader hands over
+	clusterWarm         time.Duration // until archiving keeps up, for the line with archiving
+	clusterLagRate      float64       // changes per second while the lag of followers is measured
+	clusterJoinRate     float64       // and while an empty node joins
+	clusterHandOverRate float64       // and while the leader hands over
 	clusterPause        time.Duration // between two disturbances
 }
 

@@ -16,21 +16,21 @@ import (
 )
 
 // A soak is a small, constant load over a long time: a constant number of game sessions, players who come and go at a steady rate,
-// game servers that start with a new process id for each game session, and pairs of friends who find a match, play it and log out. After a while,
-// nothing may grow any more.
+// game servers that start with a new process id for each game session, and pairs of friends who find a match, play it and log out. After the settling time,
+// nothing may grow.
 const (
-	soakServers     = 32                    // game servers whose game sessions last, for the players
+	soakServers     = 32                    // game servers with lasting game sessions, for the players
 	soakChanging    = 60                    // game servers that host one short game session after another
 	soakGame        = 8 * time.Second       // how long a short game session lasts,
 	soakGameLeast   = 2 * time.Second       // and in a soak of seconds
 	soakPlayers     = 90.0                  // cycles of a player a second, three requests each
 	soakConnections = 16                    // of the players' clients
-	soakSample      = 10 * time.Second      // between two looks at the process's memory
-	soakSettle      = 12 * time.Minute      // what is remembered longest here are ended processes, for ten minutes
+	soakSample      = 10 * time.Second      // between two samples of the process's memory
+	soakSettle      = 12 * time.Minute      // longer than anything is remembered: ended processes are remembered for ten minutes
 	soakSlow        = 50 * time.Millisecond // answers that take longer are listed
-	soakSlowMax     = 40                    // slow answers that are listed at most
+	soakSlowMax     = 40                    // maximum number of slow answers that are listed
 
-	// The bound of docs/performance.md: growth after the settling time.
+	// The limits of docs/performance.md for growth after the settling time.
 	soakHeapGrowth    = 8 << 20  // bytes of live heap without the databases, and
 	soakHeapShare     = 10       // percent of it
 	soakRSSGrowth     = 32 << 20 // bytes of resident memory, and
@@ -38,7 +38,7 @@ const (
 	soakGoroutineMore = 20       // goroutines
 )
 
-// errGrowth is the error of a soak in which the service has grown.
+// errGrowth is the error of a soak in which the service grew.
 var errGrowth = errors.New("the service grows under a constant load")
 
 // soak runs the load for Options.Soak and fails when the service grows after the settling time: half of the run, or soakSettle.
@@ -101,7 +101,7 @@ func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 	return watch.verdict()
 }
 
-// soakChurn are the game servers that host one short game session after another, and the client that asks for these.
+// soakChurn has the game servers that host one short game session after another, and the client that requests them.
 type soakChurn struct {
 	server *server
 	hall   *hall
@@ -111,7 +111,7 @@ type soakChurn struct {
 	games  atomic.Int64
 }
 
-// keep keeps the first error of what runs beside the load.
+// keep keeps the first error of the work that runs in addition to the load.
 func (c *soakChurn) keep(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.first.CompareAndSwap(nil, &err)
@@ -137,7 +137,7 @@ func (c *soakChurn) start(ctx context.Context) error {
 			c.keep(ctx, c.hall.createGame(ctx, asker, "soak", 16))
 			c.games.Add(1)
 			select {
-			case <-time.After(c.lasts / soakChanging * 11 / 10): // now and then a game server waits
+			case <-time.After(c.lasts / soakChanging * 11 / 10): // so that sometimes a game server waits
 			case <-ctx.Done():
 			}
 		}
@@ -145,7 +145,7 @@ func (c *soakChurn) start(ctx context.Context) error {
 	return nil
 }
 
-// serve runs n game servers of a fleet, each with one process after another, until the context ends. Before a game session is active, begun gets it.
+// serve runs n game servers of a fleet, each with one process after another, until the context ends. It passes each game session to begun before activating it.
 func (c *soakChurn) serve(ctx context.Context, h *hall, name string, n int, begun func(link *linkclient.Client, game string)) {
 	for i := range n {
 		c.wait.Go(func() {
@@ -214,8 +214,8 @@ type soakWatch struct {
 // soakPoint is a sample of the process.
 type soakPoint struct {
 	after           time.Duration
-	heap, databases int64 // bytes that are live, without the databases, and theirs
-	rss             int64 // bytes, the most of the samples of a minute
+	heap, databases int64 // live bytes without the databases, and those of the databases
+	rss             int64 // bytes, the maximum of the samples of a minute
 	goroutines      int64
 }
 
@@ -231,7 +231,7 @@ func (w *soakWatch) slow(began time.Time, took time.Duration) {
 	}
 }
 
-// run samples until the time is over, and notes the points at the end of the settling time and of the run.
+// run samples until the time is over, and records the points at the end of the settling time and of the run.
 func (w *soakWatch) run(ctx context.Context, whole time.Duration) error {
 	var rss int64
 	tick := time.NewTicker(min(soakSample, whole/10))
@@ -285,7 +285,7 @@ func (w *soakWatch) look(ctx context.Context, after time.Duration, rss int64) (s
 	return soakPoint{after, live - databases, databases, rss, goroutines}, err
 }
 
-// verdict compares the growth since the settling time with the bound.
+// verdict compares the growth since the settling time with the limits.
 func (w *soakWatch) verdict() error {
 	w.bench.progress("  %d answers took more than %s: %s", w.many, soakSlow, strings.Join(w.slows, ", "))
 	from, to := w.from, w.to

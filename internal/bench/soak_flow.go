@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	soakFriends  = 200         // pairs of friends, who come back evening after evening
+	soakFriends  = 200         // pairs of friends, who return every evening
 	soakEvenings = 3           // evenings a second; two of them make a match
 	soakStages   = 24          // game servers for these
-	soakCrash    = 4           // in every fourth evening a friend crashes, and comes back into the game
+	soakCrash    = 4           // in every fourth evening a friend's client crashes, and returns to the game
 	soakSilent   = 3           // after every third evening the friends leave without a logout
 	soakPatience = time.Minute // a friend who waits longer for the next event is stuck
 
@@ -25,8 +25,8 @@ const (
 		{"name": "red", "minPlayers": 2, "maxPlayers": 2}, {"name": "blue", "minPlayers": 2, "maxPlayers": 2}]}`
 )
 
-// evenings are the part of the soak with player flow. In an evening, two friends log in, make a party, search, play a match against another pair until its
-// game session ends, and log out; some leave without a word.
+// evenings is the part of the soak with player flow. In an evening, two friends log in, make a party, search, play a match against another pair until its
+// game session ends, and log out; some leave without a logout.
 type evenings struct {
 	server  *server
 	churn   *soakChurn
@@ -46,7 +46,7 @@ func (b *bench) soakEvenings(s *server, churn *soakChurn, setup *conn) (*evening
 	return &evenings{server: s, churn: churn, hall: h}, h.matchmaking(setup, soakFlowName, twoPairsMatch)
 }
 
-// start lets pairs come at the rate until the context ends.
+// start starts evenings at a fixed rate until the context ends.
 func (e *evenings) start(ctx context.Context) error {
 	conns, err := dialAll(ctx, e.server.addr, soakConnections)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *evenings) start(ctx context.Context) error {
 	return nil
 }
 
-// evening is that of a pair, the n-th of all.
+// evening runs the evening of a pair, the n-th of all evenings.
 func (e *evenings) evening(ctx context.Context, pair, n int) error {
 	leader := &friend{evenings: e, name: "friend-" + strconv.Itoa(2*pair)}
 	other := &friend{evenings: e, name: "friend-" + strconv.Itoa(2*pair+1)}
@@ -116,7 +116,7 @@ func (e *evenings) evening(ctx context.Context, pair, n int) error {
 	e.links.Delete(leader.game)
 	e.over.Add(1)
 	if n%soakSilent == 0 {
-		return nil // without a word: the party stays until they come back
+		return nil // without a logout: the party stays until they return
 	}
 	for _, f := range both {
 		if _, err := f.call("player/Session.Logout", struct{}{}); err != nil {
@@ -126,7 +126,7 @@ func (e *evenings) evening(ctx context.Context, pair, n int) error {
 	return nil
 }
 
-// search makes a party of the pair, and lets it search.
+// search makes a party of the pair and starts its search.
 func (e *evenings) search(leader, other *friend) error {
 	made, err := leader.call("player/Party.CreateParty", map[string]any{"joinability": "OPEN"})
 	if err == nil {
@@ -167,7 +167,7 @@ type friendEvent struct {
 	err error
 }
 
-// flowAnswer is what friends read from answers.
+// flowAnswer has the parts of answers that friends use.
 type flowAnswer struct {
 	Token string `json:"access_token"`
 	Party struct {
@@ -185,7 +185,7 @@ func (f *friend) call(call string, body any) (out flowAnswer, err error) {
 	return out, err
 }
 
-// come logs in, leaves the party of an evening that ended without a word, and listens.
+// come logs in, leaves the party of an evening that ended without a logout, and listens.
 func (f *friend) come(ctx context.Context) error {
 	now, err := f.logIn(ctx)
 	if err == nil && now.Flow.Keys.Party != "" {
@@ -214,7 +214,7 @@ func (f *friend) logIn(ctx context.Context) (now flowAnswer, err error) {
 	return now, nil
 }
 
-// listenFor passes all events on until the stream ends.
+// listenFor forwards all events until the stream ends.
 func listenFor(x *eventStream, to chan<- friendEvent) {
 	for {
 		var e friendEvent
@@ -268,7 +268,7 @@ func (f *friend) play(ctx context.Context) error {
 	return f.link(ctx, (*linkclient.Client).AcceptPlayer)
 }
 
-// link lets the game server report something of the player.
+// link makes the game server report something about the player.
 func (f *friend) link(ctx context.Context, report func(c *linkclient.Client, ctx context.Context, game, seat string) error) error {
 	link, ok := f.evenings.links.Load(f.game)
 	if !ok {
@@ -280,7 +280,7 @@ func (f *friend) link(ctx context.Context, report func(c *linkclient.Client, ctx
 	return nil
 }
 
-// crash ends the client. The game server notices, and the player comes back to the same game.
+// crash ends the client. The game server notices, and the player returns to the same game.
 func (f *friend) crash(ctx context.Context) error {
 	f.leave()
 	if err := f.link(ctx, (*linkclient.Client).RemovePlayer); err != nil {
@@ -293,7 +293,7 @@ func (f *friend) crash(ctx context.Context) error {
 	if _, err := f.call("player/GameInstance.GetHostConnectionDetails", map[string]any{"game_instance_id": f.instance}); err != nil {
 		return err
 	}
-	for f.seat == seat { // the first event may be that of the old seat
+	for f.seat == seat { // the first event may be about the old seat
 		if err := f.play(ctx); err != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ func (f *friend) crash(ctx context.Context) error {
 	return nil
 }
 
-// leave drops the client's connection. Events that it has not read yet come again when it is back.
+// leave drops the client's connection. Unread events are sent again when it returns.
 func (f *friend) leave() {
 	if f.stream == nil {
 		return

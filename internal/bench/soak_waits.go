@@ -27,8 +27,8 @@ func (s *server) metrics(ctx context.Context) (map[string]*dto.MetricFamily, err
 	return parser.TextToMetricFamilies(bytes.NewReader(text))
 }
 
-// reportWaits says how long the parts of an answer took since an earlier reading of the metrics. The histograms have
-// coarse buckets: a quantile is the bound that it does not exceed.
+// reportWaits reports how long the parts of an answer took since an earlier reading of the metrics. The histograms have
+// coarse buckets: a quantile is shown as the upper bound of its bucket.
 func (b *bench) reportWaits(before, after map[string]*dto.MetricFamily) {
 	for _, x := range waits {
 		counts, total := bucketsSince(before[x.metric], after[x.metric])

@@ -21,7 +21,7 @@ type Table struct {
 type loadRow struct {
 	name           string
 	connections    int
-	rate           float64 // units a second that were asked for; 0: as many as can be had
+	rate           float64 // requested units per second; 0: as many as possible
 	perSecond      float64
 	unit           string
 	ofBare         float64 // share of the bare service's throughput; 0: not compared
@@ -33,7 +33,7 @@ type loadRow struct {
 // factRow is a result that is not the throughput of a load.
 type factRow struct{ name, value, target string }
 
-// addLoad adds the result of a load; each unit takes so many requests.
+// addLoad adds the result of a load; requests is the number of requests in each unit.
 func (t *Table) addLoad(name, unit string, requests int, m *measured, ofBare float64) {
 	row := loadRow{
 		name: name, connections: m.workers, rate: m.rate, perSecond: m.perSecond(), unit: unit, ofBare: ofBare,
@@ -49,7 +49,7 @@ func (t *Table) addFact(name, target, format string, args ...any) {
 	t.facts = append(t.facts, factRow{name, fmt.Sprintf(format, args...), target})
 }
 
-// WriteMarkdown writes the table as docs/performance.md has it.
+// WriteMarkdown writes the table in the form of docs/performance.md.
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range t.machine {
@@ -146,7 +146,7 @@ func syncTime(dir string) (time.Duration, error) {
 	return h.quantile(0.5), nil
 }
 
-// thousands writes 12,345.
+// thousands formats a number as 12,345.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

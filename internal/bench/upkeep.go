@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Unkept is the option of `serve` for the service without metrics and audit log, with which the scenario upkeep compares.
+// Unkept is the option of `serve` for a service without metrics and audit log, for comparison in the scenario upkeep.
 const Unkept = "bench-unkept"
 
-// upkeep measures what it costs to count and keep metrics and to record the audit log: the load of the scenario players on two services that run side by side, one
-// without all that. Short loads on the one and the other follow each other, so other work on the machine affects both, and pairs of them are compared.
+// upkeep measures the cost of metrics and the audit log: it runs the load of the scenario players on two services that run side by side, one
+// without metrics and audit log. Short loads on them alternate, so that other work on the machine affects both, and pairs of loads are compared.
 func (b *bench) upkeep(ctx context.Context) error {
 	return b.serving(ctx, "upkeep", func(s *server, c *conn) error {
 		with := &upkept{name: "with", server: s}
@@ -37,7 +37,7 @@ type upkept struct {
 	server *server
 	hall   *hall
 	cycles *cycles
-	units  atomic.Int64 // all that were carried out
+	units  atomic.Int64 // all units done
 	pairs  []float64    // processor time of a cycle in each load, in microseconds
 }
 
@@ -73,7 +73,7 @@ func (u *upkept) run(ctx context.Context, l load) (*measured, error) {
 	})
 }
 
-// Each load of a pair takes a tenth of a measurement, and a fifth of that before it.
+// Each load of a pair lasts a tenth of a measurement, after a fifth of that for warming up.
 const (
 	upkeepPairs = 40
 	upkeepPart  = 10
@@ -86,7 +86,7 @@ func (b *bench) compareUpkeep(ctx context.Context, with, without *upkept) error 
 		pairs = 2
 	}
 	both := []*upkept{with, without}
-	var used [2]time.Duration // until now
+	var used [2]time.Duration // so far
 	var units [2]int64
 	for i, u := range both {
 		used[i], units[i] = processorTime(u.server), u.units.Load()
@@ -101,7 +101,7 @@ func (b *bench) compareUpkeep(ctx context.Context, with, without *upkept) error 
 			u.pairs = append(u.pairs, float64(m.used.Microseconds())/float64(max(1, m.units)))
 			others, took = others+m.others.Seconds(), took+m.took.Seconds()
 		}
-		slices.Reverse(both) // the second of a pair begins the next one
+		slices.Reverse(both) // the second service of a pair is the first of the next
 	}
 	var ratios []float64
 	for i := range with.pairs {
@@ -123,7 +123,7 @@ func (b *bench) compareUpkeep(ctx context.Context, with, without *upkept) error 
 
 func percentMore(ratio float64) float64 { return 100 * (ratio - 1) }
 
-// quantile is one of few numbers; 1 without any.
+// quantile returns a quantile of a few numbers; 1 if there are none.
 func quantile(of []float64, q float64) float64 {
 	if len(of) == 0 {
 		return 1
