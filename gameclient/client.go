@@ -42,7 +42,7 @@ type Client struct {
 	api       *gamelift.Client
 	connector Connector
 	options   Options
-	noRelease atomic.Bool // the service has said that it cannot give seats back
+	noRelease atomic.Bool // the service has reported that it cannot free seats
 
 	mu   sync.Mutex
 	part part

@@ -43,7 +43,7 @@
 //
 // # Without waiting
 //
-// The calls that take part in a game loop have an asynchronous form, named …Async, that returns a [Future] at once. A Future completes
+// The calls that a game loop needs have an asynchronous form, named …Async, that returns a [Future] at once. A Future completes
 // exactly once. It can be awaited, polled from a game loop, or observed by a callback:
 //
 //	join := client.JoinSessionAsync(ctx, request)
@@ -69,7 +69,7 @@
 // The service reports everything that happens to the player as events. Each event arrives once, in order and without a gap, even if
 // the connection is lost meanwhile. [Player.Events] iterates over them, [Player.Next] waits for one, and [Player.Poll] returns one
 // without waiting, for a game loop. The Player reconnects for as long as it takes; where no WebSocket gets through, it uses long polls.
-// The game must take the events: when 1,000 of them wait, the Player replaces them by one OnSync.
+// The game must take the events: when 1,000 of them wait, the Player replaces them with one OnSync.
 //
 // After a crash the game logs in again and checks AtLogin:
 //

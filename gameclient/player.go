@@ -207,7 +207,7 @@ func (p *Player) Close() {
 	p.running.Wait()
 }
 
-// noteFlow keeps the latest. Answers and events use different connections, so an older one may arrive later.
+// noteFlow keeps the latest Flow. Answers and events use different connections, so an older one may arrive later.
 func (p *Player) noteFlow(f Flow) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +227,7 @@ func (p *Player) tellLocked() {
 	p.happened = make(chan struct{})
 }
 
-// address is the URL of a call or of the stream.
+// address returns the URL of a call or of the stream.
 func (p *Player) address(name string) *url.URL {
 	u := *p.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/playerflow/v1/player/" + name

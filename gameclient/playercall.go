@@ -22,8 +22,8 @@ const (
 	answerBytes = 8 << 20 // the largest answer
 )
 
-// call makes a call of the player. It repeats a call without an answer with the same request id, so that the service carries it
-// out once and repeats its first answer.
+// call makes a call of the player. It repeats a call without an answer with the same request id, so that the service executes it
+// once and repeats its first answer.
 func (p *Player) call(ctx context.Context, name string, body, answer any) error {
 	request := rand.Text()
 	for try := 1; ; try++ {
@@ -85,7 +85,7 @@ func (p *Player) callOnce(ctx context.Context, name, request string, body, answe
 	return nil
 }
 
-// jitter is a random time up to d, so that clients that lost the service together do not come back together.
+// jitter returns a random time up to d, so that clients that lost the service at the same moment do not all return at once.
 func jitter(d time.Duration) time.Duration { return time.Duration(mathrand.Int64N(int64(d) + 1)) }
 
 // sleep waits, or ends with ctx.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The errors after which no event comes any more.
+// The errors after which no more events can come.
 var (
 	// ErrReplaced: another device has logged in as this player and controls it now.
 	ErrReplaced = errors.New("another device has logged in as this player")
@@ -101,7 +101,7 @@ func noAnswer(call string, cause error) error {
 	return &FlowError{Call: call, Action: ActionRetry, Cause: cause}
 }
 
-// refusedCall reads an answer that is a refusal.
+// refusedCall returns the error for an answer that is a refusal.
 func refusedCall(call string, status int, body []byte) error {
 	var said struct {
 		Code       string       `json:"code"`

@@ -48,7 +48,7 @@ type Snapshot struct {
 	AllowedActions []string  `json:"allowed_actions"` // calls that are possible now, such as "EnterMatchmaking"; bind buttons to them
 }
 
-// Joinability says which players may join a party.
+// Joinability determines which players may join a party.
 type Joinability string
 
 // The values of Joinability.
@@ -144,7 +144,7 @@ const (
 	MembershipDisconnected MembershipStatus = "DISCONNECTED" // the seat is kept: Reconnect or DeclineReconnect
 )
 
-// HostDetails say how to connect to the game server. They are valid for one connection, until ReservedUntil.
+// HostDetails describe how to connect to the game server. They are valid for one connection, until ReservedUntil.
 type HostDetails struct {
 	GameInstanceID  string    `json:"game_instance_id"`       // "gi-…"
 	GameSessionID   string    `json:"game_session_id"`        // an ARN

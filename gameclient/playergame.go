@@ -178,7 +178,7 @@ func (p *Player) leave(ctx context.Context, name string) error {
 	return p.call(ctx, "GameInstance."+name, game, nil)
 }
 
-// currentGame is the id of the player's game, as far as this client knows.
+// currentGame returns the id of the player's game, as far as this client knows.
 func (p *Player) currentGame(call string) (object, error) {
 	f := p.Flow()
 	if f.Keys.GameInstanceID == "" {

@@ -12,7 +12,7 @@ const (
 )
 
 // Refresh gets a new access token and prolongs the login. The Player calls it by itself: after 45 minutes or half of the login's remaining
-// time, whichever is earlier, and when the service says that the login is about to expire.
+// time, whichever is earlier, and when the service reports that the login is about to expire.
 func (p *Player) Refresh(ctx context.Context) error {
 	p.refreshing.Lock() // two refreshes at once would invalidate each other's token
 	defer p.refreshing.Unlock()
@@ -57,7 +57,7 @@ func (p *Player) keepLogin(ctx context.Context) {
 	}
 }
 
-// refreshIn is the time until the next refresh.
+// refreshIn returns the time until the next refresh.
 func (p *Player) refreshIn() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Player) refreshIn() time.Duration {
 	return min(refreshAfter, max(left/2, minPause))
 }
 
-// accessToken is the present token.
+// accessToken returns the current token.
 func (p *Player) accessToken() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ type CreatePartyRequest struct {
 	OnExisting  OnExisting      `json:"on_existing,omitempty"` // for a player who is in a party; empty: OnExistingSwitch
 }
 
-// OnExisting says what happens to a player who is already in a party.
+// OnExisting determines what happens to a player who is already in a party.
 type OnExisting string
 
 // The values of OnExisting.

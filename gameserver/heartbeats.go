@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// heartbeats keeps the official SDK from being destroyed below one of its heartbeats. A heartbeat whose health check has returned uses the
+// heartbeats keeps the official SDK from being destroyed during one of its heartbeats. A heartbeat whose health check has returned uses the
 // connection, which Destroy sets to nil, without a check: the program would end with a panic.
 type heartbeats struct {
 	begun atomic.Bool // the process was ready
-	shut  atomic.Bool // no health check returns any more
+	shut  atomic.Bool // health checks no longer return
 }
 
 const (
-	heartbeatPatience = 5 * time.Second // a heartbeat with a result only needs the processor until it has sent it
+	heartbeatPatience = 5 * time.Second // after the health check, a heartbeat needs only processor time until it is sent
 	stacksMax         = 64 << 20        // bytes
 )
 
 var errHeartbeat = errors.New("gameserver: a heartbeat of the SDK does not proceed; the connection stays open until the program exits")
 
-// guard returns a health check that returns only before the SDK is destroyed. A later one stays for ever, since the SDK has no reader
-// for its result: Destroy ends the heartbeat that waits for it.
+// guard returns a health check that returns only before the SDK is destroyed. A later one blocks forever, because Destroy ends the heartbeat
+// that would read its result.
 func (h *heartbeats) guard(healthy func() bool) func() bool {
 	h.begun.Store(true)
 	return func() bool {
@@ -59,7 +59,7 @@ func stacks() []byte {
 	}
 }
 
-// beating returns whether a heartbeat is on its way to the connection. The SDK shows that only in its stacks.
+// beating reports whether a heartbeat is about to use the connection. Only the stacks of the SDK's goroutines show that.
 func beating(stacks []byte) bool {
 	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
 		frames, _, _ := bytes.Cut(stack, []byte("\ncreated by "))

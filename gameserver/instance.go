@@ -14,7 +14,7 @@ import (
 // connect with player sessions like all others. With it a server verifies players, distinguishes a quit from a lost connection,
 // removes, releases and adds players, fills free seats, reports results, and gets notices of what its players do elsewhere.
 //
-// A call without an answer is repeated, up to four times in all; the service carries it out once. Errors are *Error, with a *FlowError if the
+// A call without an answer is repeated, up to four times in all; the service executes it once. Errors are *Error, with a *FlowError if the
 // service refused the call: ErrNoFlow if the game ended long ago, ErrUnauthorized, ErrRefused or ErrUnavailable. The methods may
 // be called from any goroutine.
 type GameInstance struct {
@@ -104,7 +104,7 @@ func (g *GameInstance) KeepAlive(ctx context.Context) error {
 type GameUpdate struct {
 	Attributes       json.RawMessage            `json:"attributes,omitempty"`        // a JSON object, which all players see
 	PlayerAttributes map[string]json.RawMessage `json:"player_attributes,omitempty"` // JSON objects of single players, by player id
-	UnrankedLeaveOK  *bool                      `json:"unranked_leave_ok,omitempty"` // true: leaving the game is no offence any more
+	UnrankedLeaveOK  *bool                      `json:"unranked_leave_ok,omitempty"` // true: leaving the game is no longer an offence
 }
 
 // Update changes the game and notifies its players.
@@ -154,7 +154,7 @@ func (g *GameInstance) LeaveMatchmaking(ctx context.Context) (matchmakingID stri
 
 type nothing struct{}
 
-// address is the URL of a call or of the stream.
+// address returns the URL of a call or of the stream.
 func (g *GameInstance) address(name string) *url.URL {
 	u := g.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/" + name

@@ -40,7 +40,7 @@ func ask[T any](ctx context.Context, g *GameInstance, name string, body any) (an
 	return answer, err
 }
 
-// call makes a call. It repeats a call without an answer with the same request id, so that the service carries it out once and
+// call makes a call. It repeats a call without an answer with the same request id, so that the service executes it once and
 // repeats its first answer.
 func (g *GameInstance) call(ctx context.Context, name string, body, answer any) error {
 	text, err := json.Marshal(body)
@@ -97,7 +97,7 @@ func (g *GameInstance) callOnce(ctx context.Context, name, request string, body 
 	return nil
 }
 
-// refusedFlow reads an answer that is a refusal.
+// refusedFlow returns the error for an answer that is a refusal.
 func refusedFlow(call string, status int, body []byte) error {
 	var said struct {
 		Code       string `json:"code"`

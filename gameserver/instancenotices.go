@@ -73,7 +73,7 @@ const (
 	noticeMax       = 16 << 20 // bytes of one message of the service; more ends the connection
 )
 
-// Close codes after which no notice can come.
+// Close codes after which no more notices can come.
 const (
 	closeNotAllowed = 4401
 	closeGameOver   = 4410
@@ -119,14 +119,14 @@ func (g *GameInstance) Notices(ctx context.Context) iter.Seq2[Notice, error] {
 			g.server.log.Info("the notices are interrupted", "game_instance", g.ID, "error", err)
 			pause := min(noticesPause<<min(failures, 10), noticesPauseMax)
 			select {
-			case <-time.After(l.wait + mathrand.N(pause)): // servers that lost the service together must not reconnect together
+			case <-time.After(l.wait + mathrand.N(pause)): // servers that lost the service at the same moment must not all reconnect at once
 			case <-ctx.Done():
 			}
 		}
 	}
 }
 
-// listener receives notices, by one WebSocket after the other.
+// listener receives notices over one WebSocket after another.
 type listener struct {
 	instance *GameInstance
 	socket   *websocket.Conn
@@ -134,7 +134,7 @@ type listener struct {
 	after    uint64 // number of the last notice that was yielded
 	enough   bool   // the loop was left
 	patience time.Duration
-	wait     time.Duration // until this server may reconnect, as the service has asked
+	wait     time.Duration // before this server may reconnect, as the service has requested
 }
 
 // listen receives notices until the connection ends. The error is never nil.
@@ -203,7 +203,7 @@ func withPort(u *url.URL, port string) string {
 // heard extends the deadline for the next frame. It fails if the connection is closed, and so does the next read.
 func (l *listener) heard() { _ = l.socket.SetReadDeadline(time.Now().Add(l.patience)) }
 
-// ping answers a ping, which shows the service that the server listens.
+// ping answers a ping, which shows the service that the server is listening.
 func (l *listener) ping(payload string) error {
 	l.heard()
 	_ = l.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(l.patience)) // the next read fails, too

@@ -9,7 +9,7 @@ import (
 )
 
 // sdkLog is a logger for the SDK. Without one, the SDK creates a folder "logs" in the working directory, and ends
-// the program if it cannot.
+// the program if that fails.
 type sdkLog struct {
 	log        *slog.Logger
 	connecting atomic.Bool

@@ -115,7 +115,7 @@ func (o Options) inForce(getenv func(string) string) Options {
 }
 
 // check finds mistakes that the SDK would report only minutes later as a failed connection, or without the name of
-// the option. container says that the SDK itself finds the host and the keys.
+// the option. With container, the SDK itself finds the host and the keys.
 func (o Options) check(container bool) error {
 	u, err := url.Parse(o.WebSocketURL)
 	if err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Host == "" {

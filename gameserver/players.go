@@ -26,7 +26,7 @@ func (s *Server) accept(ctx context.Context, call, playerSessionID string) error
 		return err
 	}
 	if s.session.Err() != nil {
-		return &Error{Call: call, Kind: ErrEnded} // others may still be counted and removed while we end
+		return &Error{Call: call, Kind: ErrEnded} // other players may still be counted and removed during the end
 	}
 	accept := func() error { return s.sdk.AcceptPlayerSession(playerSessionID) }
 	giveBack := func() {
@@ -113,7 +113,7 @@ func (s *Server) describe(ctx context.Context, call string, q request.DescribePl
 	return <-pages, nil
 }
 
-// hosting refuses calls without a session, with a better error than the SDK's. It does not wait
+// hosting refuses calls without a session, with a clearer error than the SDK's. It does not wait
 // for the answer to the activation, because players may connect before that answer.
 func (s *Server) hosting(call string) error {
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func (e *ConnectError) Error() string {
 
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// kind is the kind of the error that contains e.
+// kind returns the kind of the error that contains e.
 func (e *ConnectError) kind() error {
 	switch status := e.Status; {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -139,11 +139,11 @@ func askService(ctx context.Context, o Options) *ConnectError {
 	case http.StatusUpgradeRequired, http.StatusBadRequest, http.StatusSwitchingProtocols:
 		return nil
 	}
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, reasonBytes)) // only the status decides; this is for people
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, reasonBytes)) // only the status decides; the text is for people
 	return &ConnectError{URL: o.WebSocketURL, Status: answer.StatusCode, Reason: shortened(string(said))}
 }
 
-// shortened is the text of a service, for an error.
+// shortened shortens a service's text for an error.
 func shortened(text string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text[:min(len(text), reasonBytes)]), "")
 }

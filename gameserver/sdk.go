@@ -47,7 +47,7 @@ func (official) begin() bool { return started.CompareAndSwap(false, true) }
 // release allows another attempt after a failed one.
 func (official) release() { started.Store(false) }
 
-// connect connects to the service, and says why it did not.
+// connect connects to the service, or returns why it could not.
 func (x official) connect(p server.ServerParameters) error {
 	log := &sdkLog{log: x.log}
 	log.connecting.Store(true)
@@ -94,5 +94,5 @@ func (official) GetComputeCertificate() (result.GetComputeCertificateResult, err
 	return server.GetComputeCertificate()
 }
 
-// errSDKInUse says what to do instead.
+// errSDKInUse suggests an alternative.
 var errSDKInUse = errors.New("the official SDK allows one server process in a program; tests use Fleet.ServerOptions of package mustertest")

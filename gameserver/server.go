@@ -48,7 +48,7 @@ type Server struct {
 	someLeft    bool // the connection of an accepted player has closed
 }
 
-// stage is how far a Server has come.
+// stage is the progress of a Server.
 type stage uint8
 
 const (
@@ -152,7 +152,7 @@ func (s *Server) await(ctx context.Context, from stage) error {
 	return nil
 }
 
-// carryOut makes a blocking call of the SDK, and returns the stage that the Server has reached.
+// carryOut makes a blocking call of the SDK and returns the stage that the Server has reached.
 func (s *Server) carryOut(ctx context.Context, to stage, do func() error) (stage, error) {
 	came := make(chan error, 1)
 	go func() { came <- do() }()

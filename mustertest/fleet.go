@@ -33,7 +33,7 @@ func (s *Server) NewFleet() *Fleet {
 			s.t.Fatalf("mustertest: new fleet: %s: %v", what, err)
 		}
 	}
-	for taken := true; taken; { // by an earlier test with the same data directory
+	for taken := true; taken; { // an earlier test with the same data directory may have taken the name
 		s.fleets++
 		f.Location = fmt.Sprintf("custom-test-%d", s.fleets)
 		_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &f.Location})
@@ -54,7 +54,7 @@ func (s *Server) NewFleet() *Fleet {
 	return f
 }
 
-// NewQueue creates a queue with the fleet as its only destination and returns its name. A placement in it times out after timeoutSeconds, 10 to
+// NewQueue creates a queue with the fleet as its only destination and returns its name. Its placements time out after timeoutSeconds, 10 to
 // 600.
 func (f *Fleet) NewQueue(timeoutSeconds int32) string {
 	f.srv.t.Helper()

@@ -81,8 +81,8 @@ func (f *Fleet) StartGameServerWith(with GameServerOptions) *GameServer {
 	return g
 }
 
-// wait waits until noted is true for the process, because the service notes some things after its answer. It returns when the process
-// has ended.
+// wait waits until noted is true for the process, because the service records some facts only after its answer. It also returns when the
+// process has ended.
 func (g *GameServer) wait(noted func(*fleet.Process) bool) error {
 	key := fleet.Key{Fleet: g.fleet.ID, Compute: g.fleet.Compute, Process: g.ProcessID}
 	for done := false; !done; time.Sleep(time.Millisecond) {
@@ -165,7 +165,7 @@ func (g *GameServer) lost(_ *linkclient.Client, why error) {
 	})
 }
 
-// comeBack waits until the service has noted a new connection in place of a lost one.
+// comeBack waits until the service has registered a new connection instead of a lost one.
 func (g *GameServer) comeBack(lost *linkclient.Client, until time.Time) {
 	_ = g.wait(func(p *fleet.Process) bool { // a service that has failed fails other calls
 		g.mu.Lock()
@@ -199,7 +199,7 @@ func (g *GameServer) RemovePlayer(playerSessionID string) error {
 	return g.link().RemovePlayer(context.Background(), g.hosts(), playerSessionID)
 }
 
-// hosts is the id of the server's last game session.
+// hosts returns the id of the server's last game session.
 func (g *GameServer) hosts() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

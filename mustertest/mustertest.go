@@ -26,8 +26,8 @@
 //
 // # Requirements
 //
-// This package belongs to the service's module and so requires all that the service does. To keep that out of a game's go.mod, put the tests
-// with this package into a module of their own.
+// This package belongs to the service's module and therefore has all of the service's dependencies. To keep them out of a game's go.mod, put the
+// tests that use this package into their own module.
 package mustertest
 
 import (
@@ -57,10 +57,10 @@ type Server struct {
 	running *service.Service
 	fleets  int
 	servers []*GameServer
-	keys    map[string]aws.Credentials // by role; what AWSConfig uses
+	keys    map[string]aws.Credentials // by role, for AWSConfig
 }
 
-// Start starts a Muster, in some 15 ms, and stops it when the test ends. Without options it accepts any credentials, as `muster serve --dev`
+// Start starts a Muster, in about 15 ms, and stops it when the test ends. Without options it accepts any credentials, as `muster serve --dev`
 // does, and its clock stands still.
 func Start(t testing.TB, with ...Option) *Server {
 	t.Helper()
@@ -124,16 +124,16 @@ func (s *Server) stop() {
 	}
 }
 
-// Endpoint is the URL for AWS clients, players' clients and calls over HTTP: http://127.0.0.1:PORT.
+// Endpoint returns the URL for AWS clients, players' clients and calls over HTTP: http://127.0.0.1:PORT.
 func (s *Server) Endpoint() string { return "http://" + s.options.settings.Listen }
 
-// ServerEndpoint is the WebSocket URL for the server SDKs: ws://127.0.0.1:PORT.
+// ServerEndpoint returns the WebSocket URL for the server SDKs: ws://127.0.0.1:PORT.
 func (s *Server) ServerEndpoint() string { return "ws://" + s.options.settings.Listen }
 
-// Data is the data directory.
+// Data returns the data directory.
 func (s *Server) Data() string { return s.options.settings.Data }
 
-// Now is the time on the service's clock.
+// Now returns the time on the service's clock.
 func (s *Server) Now() time.Time { return s.running.Now() }
 
 // Advance moves the clock forward by d, which must not be negative. When it returns, all deadlines until then have taken effect, in order, and
@@ -163,7 +163,7 @@ func (s *Server) Restart() {
 }
 
 // RestartAfter is Restart after a downtime. Deadlines that wait for clients or servers move by the downtime, because these could not reach
-// the service; other deadlines have passed. It needs the clock that stands still if down is not 0.
+// the service; other deadlines have passed. If down is not 0, RestartAfter does not work with the option RealTime.
 func (s *Server) RestartAfter(down time.Duration) {
 	s.t.Helper()
 	before := make([]*linkclient.Client, len(s.servers))

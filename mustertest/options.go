@@ -20,8 +20,8 @@ type options struct {
 	level    slog.Level
 }
 
-// Setting sets a setting of `muster serve` by the name of its flag: Setting("reservation", "90s"). Start fails the test for a name that does
-// not exist and for a value out of range. `muster config` lists all settings.
+// Setting sets a setting of `muster serve` by the name of its flag: Setting("reservation", "90s"). Start fails the test if the name does
+// not exist or the value is out of range. `muster config` lists all settings.
 func Setting(name, value string) Option {
 	return func(o *options) error { return set(&o.settings, name, value) }
 }

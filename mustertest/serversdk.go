@@ -153,7 +153,7 @@ func (x *serverSDK) push(_ *linkclient.Client, p linkclient.Push) {
 			options := x.options
 			x.running.Go(func() {
 				if next, err := linkclient.Dial(context.Background(), options); err == nil {
-					x.take(next) // else the connection stays, and the service asks again
+					x.take(next) // otherwise the connection stays, and the service asks again
 				}
 			})
 		}
@@ -178,7 +178,7 @@ func (x *serverSDK) do(r interface{ GetMessage() message.Message }, answer any) 
 	}
 	delete(members, "Action")
 	delete(members, "RequestId")
-	text, _ = json.Marshal(members) // of JSON
+	text, _ = json.Marshal(members) // the members come from JSON
 	ctx, cancel := context.WithTimeout(context.Background(), sdkTimeout)
 	defer cancel()
 	sent := r.GetMessage()
@@ -197,7 +197,7 @@ func (x *serverSDK) do(r interface{ GetMessage() message.Message }, answer any) 
 
 func (x *serverSDK) ProcessReady(p server.ProcessParameters) error {
 	x.mu.Lock()
-	x.told, x.ready = p, true // a game session may come before the answer is read
+	x.told, x.ready = p, true // a game session may arrive before the answer is read
 	x.mu.Unlock()
 	r := request.NewActivateServerProcess(common.SdkVersion, common.SdkLanguage, p.Port)
 	r.LogPaths = p.LogParameters.LogPaths
@@ -213,7 +213,7 @@ func (x *serverSDK) beat() {
 	every := time.NewTicker(sdkHeartbeat)
 	defer every.Stop()
 	for {
-		_ = x.do(request.NewHeartbeatServerProcess(x.told.OnHealthCheck()), nil) // one that fails counts as missing
+		_ = x.do(request.NewHeartbeatServerProcess(x.told.OnHealthCheck()), nil) // a failed heartbeat counts as a missing one
 		select {
 		case <-every.C:
 		case <-x.stop:

@@ -60,7 +60,7 @@ func Dial(ctx context.Context, address, playerSession, name string) (*Client, er
 	return c, nil
 }
 
-// Events are the messages of the server, in order. It closes the channel with the connection. The server
+// Events returns the messages of the server, in order. The channel is closed with the connection. The server
 // disconnects a client that reads too slowly.
 func (c *Client) Events() <-chan Message { return c.events }
 

@@ -9,7 +9,7 @@ import (
 // portMax is the highest port that the service accepts from a server process.
 const portMax = 60000
 
-// Listen opens the players' port. Port 0 is any that the service accepts: kernels give out some above its limit.
+// Listen opens the players' port. Port 0 means any port that the service accepts: kernels also assign ports above its limit.
 func Listen(address string, port int) (net.Listener, error) {
 	var tooHigh []net.Listener // kept open, so that the next try gets another port
 	defer func() {

@@ -33,7 +33,7 @@ type Room struct {
 	seats Seats
 	log   *slog.Logger
 
-	// Won is called when the game has come to its end, in a player's goroutine: it must not wait for the room.
+	// Won is called at the end of the game, in a player's goroutine: it must not wait for the room.
 	Won func(why string)
 
 	// Retry reports whether a player who was refused with this error may try again with the same player session.
@@ -53,7 +53,7 @@ type client struct {
 	conn    net.Conn
 	id      uint64       // of the connection
 	session string       // player session id
-	name    string       // empty until the world has let the player in
+	name    string       // empty until the world has admitted the player
 	unsent  chan Message // closed when nothing more is to be sent
 }
 
@@ -66,7 +66,7 @@ func NewRoom(seats Seats, log *slog.Logger) *Room {
 	}
 }
 
-// Open lets players in.
+// Open admits players from now on.
 func (r *Room) Open(w *World) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *Room) serve(conn net.Conn) {
 // admit asks the service before other players see the player.
 func (r *Room) admit(c *client, name string) bool {
 	if err := CheckName(name); err != nil {
-		refuse(c.conn, err.Error(), true) // the seat is still reserved: another name may be tried
+		refuse(c.conn, err.Error(), true) // the seat is still reserved, so the client may try another name
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
@@ -229,7 +229,7 @@ func (r *Room) play(c *client, lines *bufio.Scanner) {
 	}
 }
 
-// leave takes a player out of the game and gives the place back.
+// leave removes a player from the game and frees the seat.
 func (r *Room) leave(c *client) {
 	r.mu.Lock()
 	open := r.world != nil
@@ -305,7 +305,7 @@ func write(conn net.Conn, unsent <-chan Message) {
 			err = out.Flush()
 		}
 		if err != nil {
-			conn.Close() // the reader notices and takes the player out
+			conn.Close() // the reader notices and removes the player
 			for range unsent {
 			}
 			return

@@ -22,10 +22,10 @@ const (
 	textRunesMax = 200
 )
 
-// World is the state of one game and its rules. It knows no connections and is not safe for concurrent use.
+// World is the state of one game and its rules. It has no connections and is not safe for concurrent use.
 type World struct {
 	width, height int
-	goal          int // coins that win a round; 0: the game has no end of its own
+	goal          int // coins that win a round; 0: the game does not end by itself
 	rounds        int
 	round         int // from 1
 	coin          Cell
@@ -34,8 +34,8 @@ type World struct {
 	dice          *rand.Rand
 }
 
-// Load makes the world that a session's properties ask for: "size" is width x height ("16x8"), "goal" the number
-// of coins that win a round ("5"; without it the game goes on), "rounds" the number of rounds ("3"; one without it). The
+// Load makes a world from a session's properties: "size" is width x height ("16x8"), "goal" the number
+// of coins that win a round ("5"; without it the game does not end), "rounds" the number of rounds ("3"; default 1). The
 // seed decides where coins appear.
 func Load(properties map[string]string, seed uint64) (*World, error) {
 	w := &World{
@@ -184,7 +184,7 @@ func (w *World) nextRound(winner string) Message {
 	return m
 }
 
-// Talk cleans up the text of a player; nil if nothing is left of it.
+// Talk cleans up a player's text; nil if nothing is left of it.
 func (w *World) Talk(name, text string) *Message {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -1,5 +1,5 @@
 // Command backend is a small studio backend: it makes game sessions for parties of players, over HTTP. Game clients talk
-// to it alone; only the backend holds credentials of the service.
+// only to the backend, and only the backend has credentials for the service.
 //
 //	backend -listen 127.0.0.1:9000 -fleet FLEET -location custom-home
 //	backend -listen 127.0.0.1:9000 -fleet FLEET -queue QUEUE
@@ -127,7 +127,7 @@ func (b *backend) create(ctx context.Context, r createRequest) (any, error) {
 	for _, player := range r.Players {
 		taken, err := b.client.Reserve(ctx, gameclient.JoinSessionRequest{SessionID: s.ID, PlayerID: player})
 		if err != nil {
-			b.giveBack(seats) // all of a party, or none
+			b.giveBack(seats) // a party gets all of its seats or none
 			return nil, err
 		}
 		seats = append(seats, seatFor(taken))
@@ -171,7 +171,7 @@ type joinRequest struct {
 	Friend string `json:"friend"`
 }
 
-// join takes a seat in a game that is there.
+// join takes a seat in an existing game.
 func (b *backend) join(ctx context.Context, r joinRequest) (any, error) {
 	if r.Friend != "" {
 		where, err := b.client.FindPlayer(ctx, r.Friend)
@@ -202,7 +202,7 @@ func seatFor(s gameclient.Seat) seat {
 	return seat{s.PlayerID, s.Address(), s.PlayerSessionID, s.SessionID}
 }
 
-// serve makes a handler of a function from one JSON value to another.
+// serve makes a handler from a function that maps one JSON value to another.
 func serve[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q
@@ -222,7 +222,7 @@ func serve[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 	}
 }
 
-// status says in HTTP what went wrong.
+// status returns the HTTP status for an error.
 func status(err error) int {
 	_, invalid := errors.AsType[*gameclient.InvalidRequestError](err)
 	switch {
@@ -239,5 +239,5 @@ func status(err error) int {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone if it fails
+	_ = json.NewEncoder(w).Encode(body) // fails if the client has gone
 }

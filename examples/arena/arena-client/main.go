@@ -16,7 +16,7 @@
 //
 //	arena-client … -script "east; south; say hello; wait joined Bob; coin; return; leave"
 //
-// where coin walks to the coin, and return leaves and comes back into the same game session.
+// where coin walks to the coin, and return leaves and joins the same game session again.
 package main
 
 import (

@@ -27,7 +27,7 @@ type identity struct {
 }
 
 // link is the connection to the service: requests with their answers, and messages of the service. It reconnects
-// when it is lost, and repeats requests without an answer; the service carries out each request id once.
+// when it is lost, and repeats requests without an answer; the service executes each request id once.
 type link struct {
 	log  *slog.Logger
 	push func(action string, message []byte) // runs in a goroutine for each message
@@ -148,7 +148,7 @@ func (l *link) read(conn *websocket.Conn) {
 	}
 }
 
-// receive takes an answer, which has the id of its request, or a message of the service's own, which has none.
+// receive handles an answer, which has the id of its request, or a message that the service sent on its own, which has none.
 func (l *link) receive(body []byte) {
 	var head struct {
 		Action, RequestId string

@@ -1,5 +1,5 @@
-// Command arena-server-bare is arena-server without a library: it speaks the service's protocol itself, JSON over a
-// WebSocket. It shows what a server in a language without a server SDK has to do, which is not much:
+// Command arena-server-bare is arena-server without a library: it implements the service's protocol itself, JSON over a
+// WebSocket. It shows the few steps that a server in a language without a server SDK has to implement:
 //
 //	connect              wss://host?pID=…&FleetId=…&ComputeId=…&Authorization=…&sdkVersion=…&sdkLanguage=…
 //	ActivateServerProcess, then HeartbeatServerProcess at once and every minute
@@ -112,7 +112,7 @@ func (s *server) beat(ctx context.Context, every time.Duration) {
 	}
 }
 
-// hear handles messages of the service.
+// hear handles messages from the service.
 func (s *server) hear(action string, message []byte) {
 	var m struct {
 		GameSessionId                        string
@@ -180,7 +180,7 @@ func (s *server) player(session string) map[string]any {
 	return map[string]any{"GameSessionId": s.game, "PlayerSessionId": session}
 }
 
-// retry reports whether the service has failed, and not refused.
+// retry reports whether the service failed, rather than refused.
 func retry(err error) bool {
 	no, ok := errors.AsType[*refused](err)
 	return !ok || no.StatusCode == 429 || no.StatusCode >= 500

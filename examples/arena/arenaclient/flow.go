@@ -98,7 +98,7 @@ func (f *flow) gather(ctx context.Context) (party *gameclient.Party, err error) 
 	return f.player.SetReady(ctx, true)
 }
 
-// wish starts the search when the party is complete.
+// wish starts the search once the party is complete.
 func (f *flow) wish(ctx context.Context, party *gameclient.Party) error {
 	if f.queue == "" || f.searching || party == nil || len(party.Members) < f.party {
 		return nil
@@ -113,7 +113,7 @@ func (f *flow) wish(ctx context.Context, party *gameclient.Party) error {
 	return err
 }
 
-// see handles one event, and returns the connection details when they have come.
+// see handles one event, and returns the connection details when they arrive.
 func (f *flow) see(ctx context.Context, e gameclient.Event) (*gameclient.HostDetails, error) {
 	if e.PartyID != "" && e.PartyID != f.inParty {
 		return nil, nil // the event is about an earlier party

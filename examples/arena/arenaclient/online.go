@@ -76,7 +76,7 @@ func (o *online) join(ctx context.Context) (*arena.Client, error) {
 	return o.link.playing, nil
 }
 
-// again tries once more with the reserved seat, unless the game server has refused it for good.
+// again tries once more with the reserved seat, unless the game server has refused it permanently.
 func (o *online) again(ctx context.Context, failed *gameclient.JoinError) (gameclient.Seat, error) {
 	refused, ok := errors.AsType[*arena.RefusedError](failed)
 	if ok && !refused.Retry {
@@ -153,7 +153,7 @@ func (o *online) properties() (map[string]string, error) {
 	return properties, nil
 }
 
-// link is the game's network layer, as gameclient sees it.
+// link is the game's network layer for gameclient.
 type link struct {
 	name    string
 	playing *arena.Client

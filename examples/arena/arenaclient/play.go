@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/examples/arena"
 )
 
-// Run plays what the arguments say, as arena-client does, until ctx ends.
+// Run runs arena-client with the given arguments until ctx ends.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("arena-client", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -82,7 +82,7 @@ func playFlow(ctx context.Context, f *flow, script string, stdin io.Reader) erro
 	return f.leave(ctx)
 }
 
-// show plays by a script, or by the keyboard.
+// show plays with a script or with the keyboard.
 func show(ctx context.Context, p *scripted, script string, stdin io.Reader) error {
 	if script != "" {
 		return p.play(ctx, script)
@@ -142,7 +142,7 @@ func act(c *arena.Client, line string) error {
 	return nil
 }
 
-// walk reads a line of one of the four letters, once or several times: so many steps. Anything else is chat.
+// walk parses a line that repeats one of the four letters: each letter is one step. For anything else, which is chat, it returns 0 steps.
 func walk(line string) (direction arena.Direction, steps int) {
 	direction, ok := map[byte]arena.Direction{'w': arena.North, 'a': arena.West, 's': arena.South, 'd': arena.East}[line[0]]
 	if !ok || strings.Trim(line, line[:1]) != "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/examples/arena"
 )
 
-const linesKept = 6 // of what was said and what happened
+const linesKept = 6 // lines of chat and events
 
-// screen is what this client knows of the game.
+// screen is this client's view of the game.
 type screen struct {
 	me            string
 	width, height int

@@ -20,7 +20,7 @@ type scripted struct {
 	client *arena.Client
 	online *online // nil: the player got a seat from another program and cannot return
 	out    io.Writer
-	seen   *screen // what it knows of the game
+	seen   *screen // its view of the game
 }
 
 // play runs a script. Every event is printed as "kind name details".
@@ -74,7 +74,7 @@ func (p *scripted) comeBack(ctx context.Context) error {
 			p.begin()
 			return nil
 		}
-		// The game server may not have noticed yet that this player left: the old seat and name are taken then.
+		// The game server may not have noticed yet that this player left. In that case the old seat and name are still taken.
 		_, refused := errors.AsType[*arena.RefusedError](err)
 		if !refused && !errors.Is(err, gameclient.ErrFull) {
 			return err
@@ -87,7 +87,7 @@ func (p *scripted) comeBack(ctx context.Context) error {
 	}
 }
 
-// takeCoin walks to where the coin is, around the others.
+// takeCoin walks to the coin, around other players.
 func (p *scripted) takeCoin(ctx context.Context) error {
 	for {
 		direction, ok := p.seen.way()

@@ -6,10 +6,10 @@ var directions = map[arena.Direction]arena.Cell{
 	arena.North: {X: 0, Y: -1}, arena.South: {X: 0, Y: 1}, arena.West: {X: -1, Y: 0}, arena.East: {X: 1, Y: 0},
 }
 
-// way is the first step of a shortest way to the coin, found from the coin backwards.
+// way returns the first step of a shortest path to the coin, searching backwards from the coin.
 func (s *screen) way() (arena.Direction, bool) {
 	me := s.players[s.me].At
-	taken := map[arena.Cell]bool{s.coin: true} // others, and where the search has been
+	taken := map[arena.Cell]bool{s.coin: true} // cells of other players, and those that the search has visited
 	for name, p := range s.players {
 		if name != s.me {
 			taken[p.At] = true

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/gameserver"
 )
 
-// Run serves one game session as the arguments say, as arena-server does, and returns when it is over or ctx ends.
+// Run runs arena-server with the given arguments. It returns when the game session is over or ctx ends.
 func Run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("arena-server", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -39,7 +39,7 @@ func Run(ctx context.Context, args []string, stderr io.Writer) error {
 	return serve(ctx, options, listener)
 }
 
-// seats are those of the game session.
+// seats are the seats of the game session.
 type seats struct {
 	*gameserver.Server
 	log *slog.Logger
