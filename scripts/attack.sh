@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The attacks: tests named TestAttack…, of whichever package. Those of e2e are on the running binary; the others run with the race detector, because revocations race with what they end.
+# Runs the attacks: the tests named TestAttack… in all packages. Those in e2e attack the running binary; the others use the race detector, because revocations race with what they end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

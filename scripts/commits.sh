@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and vets each commit since a base, in a worktree of its own, so that any of them can be bisected.
+# Builds and vets each commit since a base, in its own worktree, so that all of them can be bisected.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that a release consists of, into dist/: binaries for every system, archives, packages for Debian and Red Hat, container images, each with its bill of materials (CycloneDX), and
-# checksums of all. The same commit gives the same bytes. With arguments only some targets: scripts/dist.sh linux/amd64
-# BINARY=FILE takes that binary, of this machine's system, in place of building one.
+# Makes a release in dist/: binaries for every system, archives, packages for Debian and Red Hat, container images, each with its bill of materials (CycloneDX), and
+# checksums of all. The same commit gives the same bytes. Arguments select targets: scripts/dist.sh linux/amd64
+# BINARY=FILE uses that binary, for this machine's system, instead of building one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,7 +34,7 @@ for target in "${targets[@]}"; do
 	if [[ $target == $(go env GOHOSTOS)/$(go env GOHOSTARCH) ]]; then own=$to/$name; fi
 done
 
-# Manual pages and completions are those of the command line, which is the same on all systems.
+# Manual pages and completions come from the command line, which is the same on all systems.
 if [[ -z $own ]]; then
 	own=$shared/muster
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$version" -o "$own" ./cmd/muster

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures the first minute: how long it takes from a fresh clone of the last commit, with an empty build cache, to the demo's last line.
+# Measures the first minute: the time from a fresh clone of the last commit, with an empty build cache, to the demo's last line.
 #
-#   scripts/firstminute.sh                  with the modules that this machine has already
-#   scripts/firstminute.sh --cold-modules   downloads them, too
+#   scripts/firstminute.sh                  with the modules that this machine already has
+#   scripts/firstminute.sh --cold-modules   also downloads them
 #   scripts/firstminute.sh --release FILE   from a release's binary or archive, without Go
 #
 # The figures are valid only on a machine without other work. Processor time depends less on that than wall time, but a busy machine inflates it as well.
@@ -29,7 +29,7 @@ dir=$(mktemp -d)
 trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT # the module cache is not writable
 TIMEFORMAT='%R %U %S'
 
-# phase NAME COMMAND...: runs it, with its output on the terminal, and adds a line to the table.
+# phase NAME COMMAND... runs the command, with its output on the terminal, and adds a line to the table.
 phase() {
 	local name=$1
 	shift
@@ -52,7 +52,7 @@ else
 	cd "$dir/muster"
 	phase compile scripts/run.sh --compile
 	# shellcheck disable=SC2086
-	phase demo bin/muster demo $DEMO_FLAGS # as run.sh goes on, which would look for what to compile once more
+	phase demo bin/muster demo $DEMO_FLAGS # as run.sh continues; run.sh itself would check again what to compile
 fi
 
 echo

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 for package in $(go list work); do
 	for name in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
 		echo "== $package $name"
-		# By default a minute goes into making each new input smaller, nearly all the time that a test over the network has.
+		# By default, minimizing each new input takes a minute, which is nearly all of the time for a test over the network.
 		go test "$package" -run '^$' -fuzz "^$name\$" -fuzztime "${1:-10s}" -fuzzminimizetime 1s
 	done
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs gosec with the rules that found something worth a look. docs/security/static-analysis.md says why the others are
-# excluded. It takes minutes, so it is not a part of `make test`.
+# Runs gosec with the rules that have found something useful. docs/security/static-analysis.md explains why the others are
+# excluded. It takes minutes, so it is not part of `make test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

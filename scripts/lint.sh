@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format, tidy and vet, for every module of the repository, each as its users build it: without the workspace.
+# Checks format, go.mod and vet for every module of the repository, each as its users build it: without the workspace.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOWORK=off
@@ -15,6 +15,6 @@ for module in $(git ls-files --cached --others --exclude-standard go.mod '*/go.m
 	(
 		cd "$(dirname "$module")"
 		go mod tidy -diff
-		GOGC=off GOMEMLIMIT=1GiB go vet ./... # it compiles everything, faster without collecting garbage
+		GOGC=off GOMEMLIMIT=1GiB go vet ./... # compiles everything; this is faster without garbage collection
 	)
 done

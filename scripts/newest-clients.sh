@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the AWS CLI and botocore as Debian's unstable branch has them, for the tests of sign-ins with the newest clients, into bin/newest-clients: nothing is installed, and no right is needed.
-# They come with their own Python and C library, so they run on any Linux of the same processor. Debian's mirror is the one that this machine uses.
-# Without them the tests are skipped: bin/newest-clients/missing says why. A copy that is younger than a week is kept; FRESH=1 fetches it again.
+# Fetches the AWS CLI and botocore from Debian's unstable branch into bin/newest-clients, for the tests of sign-ins with the newest clients. It installs nothing and needs no privileges.
+# They come with their own Python and C library, so they run on any Linux with the same processor architecture. The script uses this machine's Debian mirror.
+# Without them the tests are skipped: bin/newest-clients/missing has the reason. A copy that is younger than a week is kept; FRESH=1 fetches it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,7 +44,7 @@ done
 for program in aws python; do
 	cat >"$into/$program" <<'WRAPPER'
 #!/bin/sh
-# With the loader of the packages: the C library of this machine may be older than what they need.
+# Use the loader from the packages: this machine's C library may be too old for them.
 here=$(dirname "$(readlink -f "$0")")
 root=$here/root
 PYTHONHOME=$root/usr

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What make test leaves out of the tests of packages, because it takes more programs and more compiling: completions in all shells, manual pages, lintian and rpm, the Helm chart and the Compose file.
+# Runs the tests of packages that make test omits, because they need more programs and more compiling: completions in all shells, manual pages, lintian and rpm, the Helm chart and the Compose file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ if ((${#missing[@]})); then
 	packages=("${packages[@]/systemd-analyze/systemd}")
 	packages=("${packages[@]/setpriv/util-linux}")
 	packages=("${packages[@]/#ip/iproute2}")
-	scripts/install.sh "${packages[@]}" || { echo "make packages wants all of its tools; make test leaves out what is not there"; exit 1; }
+	scripts/install.sh "${packages[@]}" || { echo "make packages requires all of its tools; make test skips tests whose tools are missing"; exit 1; }
 fi
 
 export GOWORK=off PACKAGE_TOOLS=required

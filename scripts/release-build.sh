@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds muster as releases have it, for GOOS and GOARCH: static, stripped, and without the methods that nothing calls (scripts/prune). Tests of e2e run this build.
+# Builds muster as for a release, for GOOS and GOARCH: static, stripped, and without unused methods (scripts/prune). The tests in e2e run this build.
 #
 #   scripts/release-build.sh FILE [VERSION]
 set -euo pipefail
@@ -9,6 +9,6 @@ cd "$(dirname "$0")/.."
 export GOWORK=off CGO_ENABLED=0
 
 env -u GOOS -u GOARCH go run ./scripts/prune bin/prune
-# grpcnotrace: else gRPC links pages with templates of its own, which nothing serves.
+# Without grpcnotrace, gRPC would link pages with its own templates, which nothing serves.
 GOGC=off GOMEMLIMIT=1GiB go build -trimpath -tags grpcnotrace -overlay bin/prune/overlay.json -modfile bin/prune/go.mod \
 	-ldflags "-s -w${version:+ -X main.version=$version}" -o "$out" ./cmd/muster

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the data directory of a release that later releases must be able to open: scripts/release-data.sh 0.1.0 BIN
-# BIN has the muster and the arena-server of that release. The service is killed, not stopped, so that its journal is replayed.
-# The result is internal/service/testdata/releases/VERSION.tar.gz; TestDataOfReleases opens it and knows what is in it.
+# The directory BIN has the muster and the arena-server of that release. The service is killed, not stopped, so that its journal is replayed.
+# The result is internal/service/testdata/releases/VERSION.tar.gz; TestDataOfReleases opens it and checks its content.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -74,7 +74,7 @@ player Party.JoinPartyByInviteCode "$fay" "{\"code\": \"$code\"}" >/dev/null
 "$bin/muster" keys create --data "$work/data" --role backend --name revoked >"$work/key"
 "$bin/muster" keys revoke --data "$work/data" "$(sed -n 's/access key id *//p' "$work/key")" >/dev/null
 
-sleep 25 # what ended leaves memory for the archive, after --ended-linger
+sleep 25 # ended records move from memory to the archive, after --ended-linger
 kill -9 "$service"
 wait "$service" 2>/dev/null || true
 (cd "$work/data" && rm -rf service.json dev-ca* cell.secret.lock && find . -name 'LOCK*' -delete)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints what CHANGELOG.md says about a release: scripts/release-notes.sh 0.1.0
+# Prints the section of a release in CHANGELOG.md: scripts/release-notes.sh 0.1.0
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

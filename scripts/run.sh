@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Plays the demo, and keeps running. `make run` is this. It takes a release's binary where one is at hand, and compiles what the demo needs otherwise:
+# Plays the demo and keeps it running. `make run` calls this script. It uses a release's binary if one is available, and otherwise compiles what the demo needs:
 #
-#   MUSTER_RELEASE=FILE   a binary, or an archive with one, whose checksum is in FILE.sha256 or in SHA256SUMS beside it. Nothing is compiled, and Go is not needed.
-#   dist/                 what `make dist` has made of this very commit is taken, too.
+#   MUSTER_RELEASE=FILE   a binary, or an archive with one, whose checksum is in FILE.sha256 or in SHA256SUMS in the same directory. Nothing is compiled, and Go is not needed.
+#   dist/                 a binary that `make dist` made from exactly this commit is used, too.
 #   DEMO_FLAGS=…          flags of `muster demo`, such as --exit
 #   --compile             only compiles
 #
@@ -21,7 +21,7 @@ sum() {
 	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1
 }
 
-# checked FILE: its checksum is the published one.
+# checked FILE succeeds if the file has its published checksum.
 checked() {
 	local file=$1 name list want=
 	name=$(basename "$file")
@@ -34,7 +34,7 @@ checked() {
 	[[ $(sum "$file") == "$want" ]] || { say "$file: the checksum is not that of $list" >&2 && return 1; }
 }
 
-# unpacked FILE: the path of the binary, which is FILE or is in it.
+# unpacked FILE prints the path of the binary, which is FILE itself or in it.
 unpacked() {
 	local to=bin/release
 	rm -rf "$to"
@@ -47,7 +47,7 @@ unpacked() {
 	find "$to" -type f \( -name muster -o -name muster.exe \) | head -n 1
 }
 
-# ofThisCommit: the binary in dist/ that was made of this commit for this machine, if there is one.
+# ofThisCommit prints the binary in dist/ that was made from this commit for this machine, if there is one.
 ofThisCommit() {
 	local os arch version
 	version=$(git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null) || return 0
@@ -58,7 +58,7 @@ ofThisCommit() {
 	if [[ $version != *-dirty && -f $file ]]; then echo "$file"; fi
 }
 
-# tell reads what the go command writes. It counts packages and modules, says every 5 seconds how far they are, and passes everything else on.
+# tell reads the output of the go command. It counts packages and modules, reports the progress every 5 seconds, and forwards everything else.
 tell() {
 	local all=$1 begin=$SECONDS next=$((SECONDS + 5)) packages=0 modules=0 line
 	while IFS= read -r line; do
@@ -77,8 +77,8 @@ tell() {
 	done
 }
 
-# stale FLAGS...: sets all to how many packages there are, and n to how many of them the build cache does not have. It ends with the first error alone: without
-# its modules, the go command has one for each import.
+# stale FLAGS... sets all to the number of packages, and n to how many of them the build cache lacks. It reports only the first error: without
+# its modules, the go command prints one for each import.
 stale() {
 	local found errors
 	found=$(mktemp) errors=$(mktemp)
@@ -91,8 +91,8 @@ stale() {
 	rm -f "$found" "$errors"
 }
 
-# compile builds the binary and says what it does meanwhile. If most packages have never been compiled here, it compiles without inlining and without tables
-# for debuggers: that takes two thirds of the time, and a demo is fast enough. `make build` compiles in full.
+# compile builds the binary and reports its progress. If most packages have never been compiled here, it compiles without inlining and without debugging
+# information: that takes two thirds of the time, and the demo is fast enough. `make build` compiles with both.
 compile() {
 	local all n flags=(-trimpath)
 	command -v go >/dev/null || fail "Go is needed to compile: https://go.dev/dl, or set MUSTER_RELEASE to the file of a release"
@@ -106,18 +106,18 @@ compile() {
 	elif ((n > 1)); then
 		say "compiling $n of $all packages"
 	fi
-	# Large packages compile faster by an eighth when no garbage is collected; the largest takes 0.7 GiB then.
+	# Large packages compile an eighth faster without garbage collection; the largest then takes 0.7 GiB.
 	GOGC=off GOMEMLIMIT=1GiB go build -v "${flags[@]}" -o bin/ ./cmd/muster 2>&1 | tell "$n"
 }
 
 if [[ -n ${MUSTER_RELEASE:-} ]]; then
 	[[ -f $MUSTER_RELEASE ]] || fail "MUSTER_RELEASE: there is no file $MUSTER_RELEASE"
-	checked "$MUSTER_RELEASE" || fail "MUSTER_RELEASE is not used without its checksum"
+	checked "$MUSTER_RELEASE" || fail "MUSTER_RELEASE requires a matching checksum"
 	binary=$(unpacked "$MUSTER_RELEASE")
 	[[ -n $binary ]] || fail "MUSTER_RELEASE: there is no file muster in $MUSTER_RELEASE"
-	say "taking $MUSTER_RELEASE, whose checksum is right"
+	say "using $MUSTER_RELEASE; its checksum is correct"
 elif binary=$(ofThisCommit) && [[ -n $binary ]] && checked "$binary"; then
-	say "taking $binary, which was made of this commit and whose checksum is right"
+	say "using $binary, which was made from this commit; its checksum is correct"
 	binary=$(unpacked "$binary")
 else
 	compile

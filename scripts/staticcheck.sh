@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# staticcheck, for every module of the repository, each without the workspace. It takes minutes where it has no cache of its own.
+# Runs staticcheck for every module of the repository, each without the workspace. Without its cache it takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOWORK=off

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# The package on a real systemd: boots a Debian in a container of its own and uses the .deb there as an operator does. Nothing of this machine's system changes, except that what is missing is installed.
-# SUITE=trixie takes another Debian. Its root file system is made once, in bin/systemd-SUITE.
+# Tests the package on a real systemd: boots Debian in a container and uses the .deb there as an operator does. On this machine's own system, it only installs missing tools.
+# SUITE=trixie selects another Debian release. Its root file system is made once, in bin/systemd-SUITE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-((EUID == 0)) || { echo "make systemd boots a container, which takes root: sudo make systemd"; exit 1; }
+((EUID == 0)) || { echo "make systemd boots a container, which requires root: sudo make systemd"; exit 1; }
 missing=()
 for program in systemd-nspawn debootstrap openssl; do
 	[[ -x $(command -v "$program") ]] || missing+=("${program/nspawn/container}")
 done
 if ((${#missing[@]})); then
-	scripts/install.sh "${missing[@]}" || { echo "make systemd wants systemd-nspawn, debootstrap and openssl"; exit 1; }
+	scripts/install.sh "${missing[@]}" || { echo "make systemd requires systemd-nspawn, debootstrap and openssl"; exit 1; }
 fi
 
 suite=${SUITE:-bookworm}
 root=$PWD/bin/systemd-$suite
 if [[ ! -e $root ]]; then
-	echo "makes Debian $suite in $root, which takes minutes"
+	echo "making Debian $suite in $root, which takes minutes"
 	rm -rf "$root.partial"
 	mkdir -p bin
 	if ! debootstrap --variant=minbase --include=systemd-sysv,dbus,procps "$suite" "$root.partial" ${MIRROR:+"$MIRROR"} >bin/debootstrap.log; then

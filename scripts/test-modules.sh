@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the modules beside the main one, each as its users build it: without the workspace.
+# Runs the tests of the modules other than the main one, each as its users build it: without the workspace.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOWORK=off
@@ -14,7 +14,7 @@ inside() {
 }
 
 tests="-timeout=30m -vet=off"
-for module in $(git ls-files '*/go.mod' ':!scripts/charts/go.mod'); do # make packages tests that one
+for module in $(git ls-files '*/go.mod' ':!scripts/charts/go.mod'); do # make packages tests this one
 	inside "$(dirname "$module")" go test $tests ./...
 done
 for library in gameclient gameserver; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, the core of the AWS SDK for Ruby, a browser for the console, rsyslog for the export of the audit log. What is there already
-# needs no network.
+# Installs the tools that the tests need besides Go, if they are missing: gcc for the race detector, Debian's package of the AWS CLI,
+# node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, the core of the AWS SDK for Ruby, a browser for the console, and rsyslog
+# for the export of the audit log. Installed tools need no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,11 +22,11 @@ ruby -e 'require "aws-sdk-core"' 2>/dev/null || missing+=(ruby-aws-sdk-core ruby
 [[ -x /usr/sbin/rsyslogd ]] || missing+=(rsyslog)
 [[ -e /usr/lib/$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ]] || missing+=(rsyslog-gnutls)
 
-# A server that does not answer, or another installation on this machine, is gone in a while.
+# Waits in case a server does not answer, or another installation runs on this machine.
 patiently() {
 	for pause in 5 15 45; do
 		"$@" && return
-		echo "failed: $*; again in $pause s"
+		echo "failed: $*; trying again in $pause s"
 		sleep "$pause"
 	done
 	"$@"

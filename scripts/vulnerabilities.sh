@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks up known vulnerabilities of the code that each binary reaches. The database is asked over the network; where it
-# cannot be reached, the script says so and succeeds, because the build has not become worse.
+# Looks up known vulnerabilities in the code that each binary reaches. It queries the database over the network. If the database
+# cannot be reached, the script reports that and succeeds, because the build has not become worse.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -26,7 +26,7 @@ type values = map[string]any
 var (
 	one   = values{"publicURL": "https://muster.example.com"}
 	three = values{"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}}
-	// agents are of a service that runs elsewhere.
+	// agents runs agents of a service that runs elsewhere.
 	agents = values{"publicURL": "https://muster.example.com", "replicas": 0, "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts"}}
 	all    = values{
 		"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}, "tls": values{"secretName": "muster-tls"}, "secretKey": values{"secretName": "muster-key"},
@@ -56,7 +56,7 @@ func render(with values) (map[string]string, error) {
 	return engine.Render(c, merged)
 }
 
-// manifests are the rendered objects. Each is decoded into its type, which must have all of its fields.
+// manifests returns the rendered objects. Each is decoded into its type, which must have all of its fields.
 func manifests(t *testing.T, with values) map[string]any {
 	t.Helper()
 	files, err := render(with)
@@ -143,7 +143,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestPods: what a pod may do, and what it gets by reference.
+// TestPods checks the privileges of a pod, and the values that it gets by reference.
 func TestPods(t *testing.T) {
 	objects := manifests(t, all)
 	set := objects["StatefulSet/muster"].(*appsv1.StatefulSet)
@@ -199,7 +199,7 @@ func TestEndingPodsStillServe(t *testing.T) {
 	}
 }
 
-// TestFilesAndEnvironment: files that settings name, and what a bucket needs.
+// TestFilesAndEnvironment checks files that settings name, and the environment for a bucket.
 func TestFilesAndEnvironment(t *testing.T) {
 	objects := manifests(t, all)
 	pod := objects["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec
@@ -223,7 +223,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestAgent: the agent may do what game servers of another user take, and nothing more.
+// TestAgent checks that the agent has only the privileges for running game servers as another user.
 func TestAgent(t *testing.T) {
 	pod := manifests(t, agents)["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec
 	c := pod.Containers[0]

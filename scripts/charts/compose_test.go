@@ -42,7 +42,7 @@ func TestComposeServices(t *testing.T) {
 	}
 }
 
-// TestComposeBecomesACluster starts processes with the settings of the three services, and lets them join as the guide says. Without a token a node does not start.
+// TestComposeBecomesACluster starts processes with the settings of the three services, and lets them join as in the guide. Without a token, a node does not start.
 func TestComposeBecomesACluster(t *testing.T) {
 	project := compose(t, "three")
 	var nodes [3]*node

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// muster is the binary that make build has built.
+// muster returns the binary that make build built.
 func muster(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/muster")
@@ -33,7 +33,7 @@ func muster(t *testing.T) string {
 	return path
 }
 
-// node is a process that has the arguments and the settings of a container, on loopback addresses and a directory of its own.
+// node is a process with the arguments and settings of a container, on loopback addresses and with its own directory.
 type node struct {
 	t    *testing.T
 	env  []string
@@ -61,7 +61,7 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// run executes a command of muster where the node is, as kubectl exec and docker compose exec do.
+// run executes a muster command in the node's environment, as kubectl exec and docker compose exec do.
 func (n *node) run(args ...string) (string, error) {
 	cmd := exec.Command(muster(n.t), args...)
 	cmd.Env = n.env
@@ -109,7 +109,7 @@ func (n *node) start(join string) {
 	}
 }
 
-// restart stops the node in order, and starts it with another join token.
+// restart stops the node normally, and starts it with another join token.
 func (n *node) restart(join string) {
 	n.t.Helper()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -119,7 +119,7 @@ func (n *node) restart(join string) {
 	n.start(join)
 }
 
-// becomeCluster lets two nodes join the first one, by the commands of the guide.
+// becomeCluster lets two nodes join the first one, with the commands in the guide.
 func becomeCluster(t *testing.T, nodes [3]*node) {
 	t.Helper()
 	nodes[0].start("")
@@ -154,7 +154,7 @@ func loopback(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestChartBecomesACluster starts processes with the arguments and settings of the chart's pods, and lets them join as NOTES.txt says.
+// TestChartBecomesACluster starts processes with the arguments and settings of the chart's pods, and lets them join as described in NOTES.txt.
 func TestChartBecomesACluster(t *testing.T) {
 	var nodes [3]*node
 	for i := range nodes {

@@ -1,9 +1,9 @@
-// Command prune prepares a build whose binary is a sixth smaller: the linker can then drop the methods that nothing calls.
+// Command prune prepares a build whose binary is a sixth smaller, because the linker can drop unused methods.
 //
-// A program that looks up a method by a name that is not a constant keeps every exported method of every type: in Muster these are 17,000 functions,
-// among them all operations of the AWS SDK's clients. Two places do so: text/template, for {{.Method}}, and kong, for Run and the hooks of commands. Prune
-// writes copies of both in which the names are constants: those that occur in Muster's templates, and those of kong's hooks. The copies are made of the sources
-// that the toolchain and go.sum vouch for, and behave alike for this program. A source in which the place is not found is an error.
+// If a program looks up a method by a name that is not a constant, the linker keeps every exported method of every type. In Muster these are 17,000 functions,
+// including all operations of the AWS SDK's clients. Two places do such lookups: text/template, for {{.Method}}, and kong, for Run and the hooks of commands.
+// Prune writes copies of both in which the names are constants: those in Muster's templates, and those of kong's hooks. It makes the copies from the sources
+// that the toolchain and go.sum authenticate, and they behave in the same way for this program. It fails if it does not find the place in a source.
 //
 //	go run ./scripts/prune bin/prune
 //	GOWORK=off go build -overlay bin/prune/overlay.json -modfile bin/prune/go.mod ./cmd/muster   # scripts/release-build.sh
@@ -29,11 +29,11 @@ import (
 
 const kong = "github.com/alecthomas/kong"
 
-// tags are those of scripts/release-build.sh. With this one gRPC has no pages for traces, which have templates.
+// tags are the tags of scripts/release-build.sh. With this one, gRPC has no pages for traces, which have templates.
 const tags = "grpcnotrace"
 
-// strangers are the packages outside of Muster that have templates of their own. The program executes none of these: net/rpc has a page for debugging, and the
-// codec of Raft a generator of code.
+// strangers are the packages outside of Muster that have their own templates. The program executes none of these: net/rpc has a page for debugging, and Raft's
+// codec has a code generator.
 var strangers = []string{"html/template", "net/rpc", "github.com/hashicorp/go-msgpack/v2/codec"}
 
 // hooks are the methods that kong calls.
@@ -60,7 +60,7 @@ func prune(dir string) error {
 	return pruneKong(dir)
 }
 
-// write replaces a file if it has another text: builds at the same time write the same.
+// write writes a file unless it already has this text: concurrent builds write the same text.
 func write(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
@@ -76,7 +76,7 @@ func write(path string, text []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// pruneTemplates writes the copy of text/template, and the overlay that puts it in the place of the toolchain's.
+// pruneTemplates writes the copy of text/template, and the overlay that replaces the toolchain's.
 func pruneTemplates(dir string) error {
 	names, err := templateNames()
 	if err != nil {
@@ -110,7 +110,7 @@ func pruneTemplates(dir string) error {
 	return write(filepath.Join(dir, "overlay.json"), overlay)
 }
 
-// templateNames are the names of fields and methods that occur in the templates of the program: the HTML files that packages which use templates embed.
+// templateNames returns the names of fields and methods in the program's templates: in the HTML files that are embedded by packages that use templates.
 func templateNames() ([]string, error) {
 	packages, err := goOutput("list", "-tags", tags, "-deps", "-json=ImportPath,Dir,Module,Imports,GoFiles,EmbedFiles", "./cmd/muster")
 	if err != nil {
@@ -142,7 +142,7 @@ func templateNames() ([]string, error) {
 	return names, nil
 }
 
-// listed is a package, as go list describes it.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir              string
 	Module                       struct{ Main bool }
@@ -180,7 +180,7 @@ func (p listed) collect(found map[string]bool) error {
 	return nil
 }
 
-// withoutTemplates returns an error if a string in Go code is a template: their names are looked for in HTML files only.
+// withoutTemplates returns an error if a string in Go code is a template, because templateNames searches only HTML files.
 func withoutTemplates(file string) error {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
@@ -246,7 +246,7 @@ func collect(n parse.Node, found map[string]bool) {
 	}
 }
 
-// pruneKong writes the copy of kong, and a go.mod that puts it in the place of the module.
+// pruneKong writes the copy of kong, and a go.mod that replaces the module with it.
 func pruneKong(dir string) error {
 	if err := withoutProviders("cmd/muster"); err != nil {
 		return err
@@ -350,7 +350,7 @@ func modules(dir, to string) error {
 	return nil
 }
 
-// methodByName is the Go function of this name, for some names. The linker keeps the methods with these names.
+// methodByName returns the source of a Go function of this name for some names. The linker keeps the methods with these names.
 func methodByName(names []string) string {
 	b := []byte("\nfunc methodByName(v reflect.Value, name string) reflect.Value {\n\tswitch name {\n")
 	for _, name := range names {
@@ -367,7 +367,7 @@ func typeMethodByName(names []string) string {
 	return string(b) + "\t}\n\treturn reflect.Method{}, false\n}\n"
 }
 
-// replaced replaces what occurs once.
+// replaced replaces a text that must occur exactly once.
 func replaced(text, what, with string) (string, error) {
 	if n := strings.Count(text, what); n != 1 {
 		return "", fmt.Errorf("%q occurs %d times, want once", what, n)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The copies of both sources have no look-up of methods by a name that is not a constant, and have all names of the templates.
+// TestPrune checks that both copies look up methods only by constant names, and contain all names of the templates.
 func TestPrune(t *testing.T) {
 	t.Chdir("../..")
 	dir := filepath.Join("bin", "prune-test")

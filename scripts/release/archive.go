@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// archive is the target's .tar.gz, or .zip for Windows, with one directory in it.
+// archive makes the target's .tar.gz, or .zip for Windows, with one directory in it.
 func (t *target) archive() (string, error) {
 	list, err := t.documents()
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *target) archive() (string, error) {
 	return t.create(t.name()+".tar.gz", func(w io.Writer) error { return writeTarGz(w, sorted(list), t.time) })
 }
 
-// level of compression: higher ones take several times as long for a hundredth of the size.
+// level is the compression level: higher ones take several times as long and save a hundredth of the size.
 const level = gzip.DefaultCompression
 
 func writeTarGz(w io.Writer, list []file, at time.Time) error {

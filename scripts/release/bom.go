@@ -55,7 +55,7 @@ func describe(name, revision, sum string, info *buildinfo.BuildInfo) *cdx.BOM {
 	return bom
 }
 
-// isStandIn reports whether code of Muster stands in for a module, none of which is linked.
+// isStandIn reports whether Muster's own code replaces a module, so that nothing of that module is linked.
 func isStandIn(module *debug.Module) bool {
 	return module.Replace != nil && strings.HasPrefix(module.Replace.Path, "./internal/")
 }
@@ -67,7 +67,7 @@ func component(module *debug.Module) cdx.Component {
 	}
 	url := "pkg:golang/" + module.Path + "@" + module.Version
 	c := cdx.Component{BOMRef: url, PackageURL: url, Type: cdx.ComponentTypeLibrary, Name: module.Path, Version: module.Version}
-	// The module's checksum in go.sum: SHA-256 over its files, in base64 behind "h1:".
+	// The module's checksum in go.sum: SHA-256 over its files, in base64 after "h1:".
 	if sum, ok := strings.CutPrefix(module.Sum, "h1:"); ok {
 		if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
 			c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(raw)}}

@@ -11,7 +11,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// The test binary links this module's only dependency, so its bill of materials must name it, with a checksum.
+// TestBillNamesLinkedModules: the test binary links this module's dependencies, so its bill of materials must name them with checksums.
 func TestBillNamesLinkedModules(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// userID is the user and the group of the service in the image: that of others who need no rights.
+// userID is the user and group of the service in the image: the usual number for programs that need no privileges.
 const userID = 65532
 
-// image is the target's container image: an archive with an OCI image layout, which also has what `docker load` of older Docker reads. The static binary needs no other program in it.
+// image makes the target's container image: an archive with an OCI image layout, which also contains what `docker load` of older Docker versions reads. The static binary needs no other program.
 func (t *target) image() (string, error) {
 	program, err := os.ReadFile(t.binary)
 	if err != nil {
@@ -102,17 +102,17 @@ func blobName(digest string) string { return "blobs/sha256/" + digest[len("sha25
 func asJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the values are ours
+		panic(err) // these values can always be encoded
 	}
 	return text
 }
 
-// authorities are Mozilla's, which the service trusts when it calls webhooks, identity providers and object stores.
+// authorities returns Mozilla's certificate authorities, which the service trusts when it calls webhooks, identity providers and object stores.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil { // Go checks such limits, and a file of certificates does not have them
-			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer never fails
 		}
 	}
 	return b.Bytes()

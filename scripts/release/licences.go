@@ -20,7 +20,7 @@ const ours = "github.com/musterhq/muster"
 
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|copyright|notice|patents)([.-].*)?$`)
 
-// pruned is where scripts/prune writes its copies of modules, which have the terms of the modules.
+// pruned is the directory for scripts/prune's copies of modules, which are under the modules' licences.
 const pruned = "./bin/prune/"
 
 // licences returns the licences and notices of Go and of every module that is linked. A module without one is an error: its terms are unknown.

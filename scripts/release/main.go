@@ -1,4 +1,4 @@
-// Command release packs the binaries of a release into what people install: archives, packages for Debian and Red Hat, container images, each with a bill of materials, and checksums of all.
+// Command release packs the binaries of a release for installation: into archives, packages for Debian and Red Hat, and container images, each with a bill of materials, and checksums of all.
 //
 // The same commit gives the same bytes on every machine: entries are sorted, owned by root, and have the time of the commit.
 //
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// release is what all targets have in common.
+// release has the values that all targets share.
 type release struct {
 	source   string
 	version  string
@@ -55,7 +55,7 @@ type target struct {
 	binary   string // path
 	os, arch string
 	info     *buildinfo.BuildInfo
-	licences []byte // of what is linked
+	licences []byte // of the linked modules
 }
 
 func (r *release) run(binaries []string) error {
@@ -84,7 +84,7 @@ func (r *release) target(binary string) (*target, error) {
 	return t, err
 }
 
-// pack makes everything that the target's system has.
+// pack makes all artefacts for the target's system.
 func (t *target) pack() error {
 	makers := []func() (string, error){t.archive}
 	if t.os == "linux" {
@@ -107,7 +107,7 @@ func (t *target) pack() error {
 	return writeBill(t.binary, t.revision, t.info)
 }
 
-// name is that of the target's archive, without its suffix.
+// name returns the name of the target's archive, without its suffix.
 func (t *target) name() string { return fmt.Sprintf("muster-%s-%s-%s", t.version, t.os, t.arch) }
 
 // create writes a result.
@@ -162,7 +162,7 @@ type file struct {
 	uid     int
 }
 
-// documents are the files that every archive has beside the binary.
+// documents returns the files that every archive contains besides the binary.
 func (t *target) documents() ([]file, error) {
 	var list []file
 	add := func(name, path string) error {
@@ -204,13 +204,13 @@ func sorted(list []file) []file {
 	return list
 }
 
-// described is a version between two releases, as git says it: the release, the number of commits after it, and the commit.
+// described matches a version between two releases in git's form: the release, the number of commits after it, and the commit.
 var described = regexp.MustCompile(`^v?(\d+\.\d+\.\d+)(?:-(\d+)-g([0-9a-f]+))?(-dirty)?$`)
 
-// packageVersion is the version in the form of package managers: what comes after a release is later than it.
+// packageVersion returns the version in the form of package managers, in which a commit after a release is later than the release.
 func packageVersion(version string) string {
 	m := described.FindStringSubmatch(version)
-	if m == nil { // no release is known: a commit alone
+	if m == nil { // no release is known: only a commit
 		return "0.0.0+" + regexp.MustCompile(`[^0-9A-Za-z]+`).ReplaceAllString(version, ".")
 	}
 	switch after := strings.Trim(m[2]+"."+m[3]+strings.Replace(m[4], "-", ".", 1), "."); after {

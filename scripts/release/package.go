@@ -17,7 +17,7 @@ import (
 func (t *target) deb() (string, error) { return t.pack1("deb") }
 func (t *target) rpm() (string, error) { return t.pack1("rpm") }
 
-// pack1 makes one package. It contains the units, the settings and what else belongs into the directories of the system.
+// pack1 makes one package. It contains the units, the settings and other files for the system's directories.
 func (t *target) pack1(format string) (string, error) {
 	work, err := os.MkdirTemp("", "muster-package-")
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 		DisableGlobbing: true,
 	}
 	info.Scripts = nfpm.Scripts{PostInstall: from("postinst"), PreRemove: from("prerm"), PostRemove: from("postrm")}
-	info.Deb.Compression, info.RPM.Compression = "gzip", "gzip" // every system reads it
+	info.Deb.Compression, info.RPM.Compression = "gzip", "gzip" // every system can read it
 	info.RPM.BuildHost, info.RPM.Group = "musterhq.dev", "System Environment/Daemons"
 	info.Recommends = []string{"ca-certificates"}
 	add := func(source, destination, kind string, mode os.FileMode) {
@@ -111,15 +111,15 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 	return info, err
 }
 
-// copyright is the file of that name that Debian's packages have.
+// copyright returns the file of this name for Debian packages.
 func copyright(licence, others []byte) []byte {
 	return []byte("Muster: https://github.com/musterhq/muster\n\nCopyright The Muster authors\n\n" + strings.TrimSpace(string(licence)) + "\n\n" + string(others))
 }
 
 func zipped(text []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one that exists
-	_, _ = w.Write(text)                                  // a buffer takes everything
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(text)                                  // writing to a buffer never fails
 	_ = w.Close()
 	return b.Bytes()
 }

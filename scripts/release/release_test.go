@@ -29,10 +29,10 @@ func cannotRun(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// muster is the binary that make build has built.
+// muster returns the binary that make build built.
 func muster(t *testing.T) string { t.Helper(); return built(t, "muster") }
 
-// small is another one, for what depends on no binary: to pack that of muster takes seconds.
+// small returns a smaller binary, for tests that do not depend on the binary: packing muster takes seconds.
 func small(t *testing.T) string { t.Helper(); return built(t, "arena-server-bare") }
 
 func built(t *testing.T, name string) string {
@@ -59,7 +59,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// made are the artefacts, for all tests.
+// made has the artefacts, for all tests.
 var made struct {
 	dir       string
 	artefacts map[string]string // by binary, version and kind
@@ -99,7 +99,7 @@ func artefact(t *testing.T, binary, version, kind string) string {
 	return made.artefacts[key]
 }
 
-// newRelease is a release to a directory, with what all targets share.
+// newRelease returns a release into a directory, with the files that all targets share.
 func newRelease(t *testing.T, version, to string) *release {
 	t.Helper()
 	shared := t.TempDir()
@@ -117,11 +117,11 @@ func newRelease(t *testing.T, version, to string) *release {
 	return &release{source: "../..", version: version, revision: "0123abc", time: time.Unix(1700000000, 0).UTC(), shared: shared, to: to, shown: io.Discard}
 }
 
-// copied is a copy of a binary where the release has it.
+// copied copies a binary to its place in the release.
 func copied(t *testing.T, binary string, r *release) string {
 	t.Helper()
 	copied := filepath.Join(r.to, "muster-"+r.version+"-linux-amd64")
-	if strip, err := exec.LookPath("strip"); err == nil { // as releases are, and smaller
+	if strip, err := exec.LookPath("strip"); err == nil { // as in releases, and smaller
 		run(t, strip, "-o", copied, binary)
 	} else {
 		run(t, "cp", binary, copied)
@@ -129,7 +129,7 @@ func copied(t *testing.T, binary string, r *release) string {
 	return copied
 }
 
-// TestSameBytes: the same binary gives the same artefacts, and the checksums are theirs.
+// TestSameBytes: the same binary gives the same artefacts, and the checksums match.
 func TestSameBytes(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	for _, to := range []string{first, second} {
@@ -160,7 +160,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// entriesOf reads an archive, and checks what makes it the same everywhere.
+// entriesOf reads an archive, and checks that it does not depend on the machine.
 func entriesOf(t *testing.T, r io.Reader) map[string]*tar.Header {
 	t.Helper()
 	all, before := map[string]*tar.Header{}, ""
@@ -222,7 +222,7 @@ func TestContents(t *testing.T) {
 		if err != nil {
 			cannotRun(t, "no lintian")
 		}
-		if os.Getenv("PACKAGE_TOOLS") == "" { // make test: what the binary is matters little, and a large one takes half a minute
+		if os.Getenv("PACKAGE_TOOLS") == "" { // make test: the binary matters little, and a large one takes half a minute
 			deb = artefact(t, small(t), version, "deb")
 		}
 		// A binary without libc, in Go, by another way than Debian's; packages of upstreams close no bugs of Debian.
@@ -395,7 +395,7 @@ func TestInstall(t *testing.T) {
 	t.Log(out)
 }
 
-// TestSystemd does on a real systemd what TestInstall does without one, and what needs one. SYSTEMD_ROOT is the root file system of a Debian, which stays as it is.
+// TestSystemd repeats TestInstall on a real systemd, and tests what requires systemd. SYSTEMD_ROOT is the root file system of a Debian, which is not modified.
 func TestSystemd(t *testing.T) {
 	root := os.Getenv("SYSTEMD_ROOT")
 	if root == "" {
