@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/listen/acmetest"
 )
 
-// The binary gets its certificate from an authority, requires TLS from then on, serves game servers and clients over it, and has it at once
-// after a restart.
+// The binary gets its certificate from an authority, requires TLS from then on, serves game servers and clients over it, and has the certificate
+// at once after a restart.
 func TestCertificateByACME(t *testing.T) {
 	t.Parallel()
 	const host = "muster.example.test"

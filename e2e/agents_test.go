@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// hostAgent is the connection of a host agent that keeps what it receives.
+// hostAgent is the connection of a host agent. It keeps all messages that it receives.
 type hostAgent struct {
 	t    *testing.T
 	conn *websocket.Conn
@@ -119,7 +119,7 @@ func TestOfficialAgentConversation(t *testing.T) {
 	}
 }
 
-// The door of agents takes only the token of the compute, and sends nothing to anyone else. What it takes ends with the token.
+// The agents' door accepts only the token of the compute, and sends nothing to other clients. Its connections end with the token.
 func TestAttackAgentDoor(t *testing.T) {
 	t.Parallel()
 	p, api, _, _ := productionPlace(t)

@@ -53,7 +53,7 @@ func startAgonesHost(t *testing.T, s *service) *agonesHost {
 	return h
 }
 
-// agent starts the agent, which ends its server processes when it is asked to stop.
+// agent starts the agent, which ends its server processes when it is stopped.
 func (h *agonesHost) agent() *program {
 	h.t.Helper()
 	cmd := exec.Command(musterBinary, h.args...)
@@ -67,7 +67,7 @@ func (h *agonesHost) agent() *program {
 	return p
 }
 
-// agonesSeen is what the game server has seen.
+// agonesSeen is the state that the game server has seen.
 type agonesSeen struct {
 	PID         int               `json:"pid"`
 	Environment map[string]string `json:"environment"`
@@ -102,7 +102,7 @@ func (h *agonesHost) game(session *types.GameSession) *agonesGame {
 	return &agonesGame{h.t, fmt.Sprintf("http://127.0.0.1:%d/", *session.Port)}
 }
 
-// call has the game server call its SDK. It returns the result and the code of gRPC with which the call failed.
+// call makes the game server call its SDK. It returns the result and the gRPC code of a failed call.
 func (g *agonesGame) call(api, name string, args ...any) (result any, code int) {
 	g.t.Helper()
 	request, err := json.Marshal(map[string]any{"api": api, "call": name, "args": append([]any{}, args...)})
@@ -159,7 +159,7 @@ func value(pairs [][2]string, key string) string {
 }
 
 // A game server with the official Agones SDK hosts game sessions: it sees itself allocated with the session's data, its players take their seats, it hosts
-// another session, survives its agent, and ends.
+// another session, survives the end of its agent, and ends.
 func TestAgonesServer(t *testing.T) {
 	t.Parallel()
 	h := startAgonesHost(t, startService(t))
@@ -246,7 +246,7 @@ func TestAgonesServer(t *testing.T) {
 	}
 }
 
-// agonesPlayers has players take their seats: with player tracking, by the id that the backend knows them by and by their player session, and in the list.
+// agonesPlayers lets players take their seats: with player tracking, by the backend's player id and by their player session, and in the list.
 func (h *agonesHost) agonesPlayers(game *agonesGame, session *types.GameSession) {
 	h.t.Helper()
 	ann, bob := h.mustReserve(*session.GameSessionId, "Ann"), h.mustReserve(*session.GameSessionId, "Bob")
@@ -345,7 +345,7 @@ func (h *agonesHost) rest(port string) {
 	}
 }
 
-// A server process that reserves itself gets no game session until its time is over, and one that no longer tells that it is well is ended.
+// A server process that reserves itself gets no game session until its time is over. A process that no longer reports its health is ended.
 func TestAgonesServerReservesItself(t *testing.T) {
 	t.Parallel()
 	h := startAgonesHost(t, startService(t))

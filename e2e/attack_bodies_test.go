@@ -25,7 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// rawClient sends bodies that no SDK would write, rightly signed.
+// rawClient sends correctly signed bodies that no SDK would write.
 type rawClient struct {
 	s      *service
 	id     string
@@ -33,7 +33,7 @@ type rawClient struct {
 	http   *http.Client
 }
 
-// rawClient sends from a loopback address of its own, so that limits by address do not meet honest callers of the test.
+// rawClient returns a client with its own loopback address, so that limits by address do not affect honest callers in the test.
 func (s *service) rawClient(id, secret, from string) *rawClient {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 100}
@@ -41,7 +41,7 @@ func (s *service) rawClient(id, secret, from string) *rawClient {
 	return &rawClient{s, id, secret, &http.Client{Transport: transport, Timeout: patience}}
 }
 
-// request is a signed request without its body.
+// request returns a signed request without its body.
 func (c *rawClient) request(operation string, body []byte, inCBOR bool) *http.Request {
 	url := c.s.url() + "/"
 	if inCBOR {
@@ -66,7 +66,7 @@ func (c *rawClient) request(operation string, body []byte, inCBOR bool) *http.Re
 	return r
 }
 
-// send gives the status of the answer; 0 when the service hung up.
+// send returns the status of the answer; 0 if the service closed the connection.
 func (c *rawClient) send(operation string, body []byte, inCBOR bool) (status int, answer string) {
 	resp, err := c.http.Do(c.request(operation, body, inCBOR))
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *rawClient) send(operation string, body []byte, inCBOR bool) (status int
 	return resp.StatusCode, string(text)
 }
 
-// resident is the memory of the service's process in bytes: now and at its highest.
+// resident returns the resident memory of the service's process in bytes: current and maximum.
 func (s *service) resident() (now, highest int64) {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -95,7 +95,7 @@ func (s *service) resident() (now, highest int64) {
 	return now, highest
 }
 
-// processorTime is what the service's process has used.
+// processorTime returns the processor time of the service's process.
 func (s *service) processorTime() time.Duration {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
@@ -106,7 +106,7 @@ func (s *service) processorTime() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // clock ticks are a hundredth of a second on Linux
 }
 
-// honest calls the service over and over, and counts what failed, until it is stopped.
+// honest calls the service repeatedly and counts failures until it is stopped.
 type honest struct {
 	stop          context.CancelFunc
 	done          sync.WaitGroup
@@ -145,8 +145,8 @@ func cborHead(major byte, n uint32) []byte {
 
 func cborText(s string) []byte { return append(cborHead(3, uint32(len(s))), s...) }
 
-// Any player can take the key out of a client. Bodies of many small structures decode to fifty times their size.
-// It runs before the parallel tests: how much memory the service takes depends on how fast garbage is collected.
+// Any player can extract the key from a client. Bodies of many small structures decode to fifty times their size.
+// This test runs before the parallel tests: the service's memory depends on how fast garbage is collected.
 func TestAttackWorstBodiesOfAClientKey(t *testing.T) {
 	s, admin := startProduction(t)
 	id, secret := s.key("client")
@@ -172,8 +172,8 @@ func TestAttackWorstBodiesOfAClientKey(t *testing.T) {
 		{"JSON unknown members", []byte(`{"x":[{}` + strings.Repeat(`,{"a":{}}`, 440_000) + `]}`), false},
 		{"JSON digits", []byte(`{"Players":[{"LatencyInMs":{"a":` + strings.Repeat("9", 4_000_000) + `}}]}`), false},
 	}
-	// What any caller may make the service hold: bodies and decoded inputs of one address, with garbage, beside the 64 MiB
-	// that the heap has anyway.
+	// The most that a caller may make the service hold: bodies and decoded inputs of one address, with garbage, in addition to
+	// the heap's minimum of 64 MiB.
 	const most = 700 << 20
 	others := beHonest(admin)
 	for _, each := range bodies {
@@ -200,7 +200,7 @@ func TestAttackWorstBodiesOfAClientKey(t *testing.T) {
 	s.staysHealthy()
 }
 
-// A CBOR bignum of a few megabytes costs the decoder half a minute of processor time when it spells its error.
+// A CBOR bignum of a few megabytes would cost the decoder half a minute of processor time for formatting its error.
 func TestAttackCBORBignum(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t)
@@ -223,11 +223,11 @@ func TestAttackCBORBignum(t *testing.T) {
 	s.staysHealthy()
 }
 
-// Bodies that begin and stop hold no place that another client needs, and lose their own.
+// Bodies that stop in the middle occupy no slot that another client needs, and lose their own.
 func TestAttackHalfSentBodies(t *testing.T) {
 	t.Parallel()
 	s, admin := startProduction(t)
-	id, _ := s.key("client") // the secret is not known: the id of a key is no secret
+	id, _ := s.key("client") // only the id is needed, which is no secret
 	c := s.rawClient(id, "guessed", "127.0.0.2")
 	body := make([]byte, 4_000_000)
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
@@ -247,7 +247,7 @@ func TestAttackHalfSentBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Meanwhile large bodies of others are taken.
+	// Meanwhile the service accepts large bodies of others.
 	large := strings.Repeat("x", 256<<10)
 	for range 20 {
 		_, err := admin.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{
@@ -257,7 +257,7 @@ func TestAttackHalfSentBodies(t *testing.T) {
 			t.Errorf("a large body of another caller: %v", err)
 		}
 	}
-	// And each is given up on, though the client stays.
+	// The service gives up each of them, although the client stays.
 	slow := 0
 	for _, conn := range open {
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -51,8 +51,8 @@ func (s *service) attackers() *attackers {
 	return a
 }
 
-// connect opens a connection, lets it say something, and waits in the background until the service closes it. It reports
-// whether that much succeeded: a service that defends itself may have closed it already.
+// connect opens a connection, sends a text, and waits in the background until the service closes the connection. It reports
+// whether sending succeeded: a service that defends itself may already have closed it.
 func (a *attackers) connect(say string) bool {
 	// Linux lets this machine connect from all of 127/8.
 	a.mu.Lock()
@@ -83,7 +83,7 @@ func (a *attackers) close() {
 	a.conns = nil
 }
 
-// honestWriter makes calls that have to succeed, on connections of their own.
+// honestWriter makes calls that must succeed, on its own connections.
 type honestWriter struct {
 	t     *testing.T
 	api   *gamelift.Client
@@ -91,7 +91,7 @@ type honestWriter struct {
 	label string
 }
 
-// write makes locations, one call after another.
+// write creates locations, one call after another.
 func (h *honestWriter) write(n int) {
 	h.t.Helper()
 	for range n {
@@ -162,15 +162,15 @@ func (h *honestWriter) writesUntilSnapshot(s *service) {
 	}
 }
 
-// freshClient is a client with the credentials of another, and connections of its own.
+// freshClient returns a client with the credentials of another one and its own connections.
 func (s *service) freshClient(of *gamelift.Client) *gamelift.Client {
 	c, err := of.Options().Credentials.Retrieve(s.t.Context())
 	must(s.t, err)
 	return s.apiWith(c.AccessKeyID, c.SecretAccessKey)
 }
 
-// Request heads that never end, connections that say nothing, half of a TLS handshake, upgrades that are not followed by
-// anything, and connections that stay after an anonymous request: each ends by itself within seconds, and no other client
+// Request headers that never end, connections that send nothing, half of a TLS handshake, upgrades without any frame,
+// and connections that stay open after an anonymous request: the service ends each within seconds, and no other client
 // notices.
 func TestAttackSlowConnectionsEnd(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestAttackSlowConnectionsEnd(t *testing.T) {
 // clientHelloStart is the head of a TLS record and the beginning of its content.
 const clientHelloStart = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
-// A client that makes an anonymous request now and then keeps its connection for a minute at most. It learns that from an answer, so that
+// A client that makes an anonymous request now and then keeps its connection for at most a minute. An answer announces the end, so that
 // it does not send its next request on a closed connection.
 func TestAttackIdleKeepAlive(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestAttackFloodLeavesHonestConnections(t *testing.T) {
 	h.write(50) // on the connection that it has
 }
 
-// Idle TLS connections without a request end, too.
+// Idle TLS connections without a request also end.
 func TestAttackIdleTLS(t *testing.T) {
 	t.Parallel()
 	certPath, keyPath := inFiles(t, newAuthority(t).certificate("127.0.0.1", x509.ExtKeyUsageServerAuth))
@@ -282,7 +282,7 @@ func TestAttackIdleTLS(t *testing.T) {
 	h.write(5)
 }
 
-// A stranger learns from the health pages whether the service works, and nothing else.
+// The health pages reveal to strangers only whether the service works.
 func TestAttackHealthTellsStrangersNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := limitedService(t, attackDescriptors)

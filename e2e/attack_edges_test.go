@@ -19,8 +19,8 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// elsewhere is an address of this machine that is not loopback. A connection to it comes from it, so the service takes the
-// client for another machine.
+// elsewhere returns an address of this machine that is not loopback. A connection to it also comes from it, so the service treats the
+// client as another machine.
 func elsewhere(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -34,7 +34,7 @@ func elsewhere(t *testing.T) string {
 	return ""
 }
 
-// sent is one HTTP request by hand. "Host" among the headers is the Host header.
+// sent sends a hand-written HTTP request. "Host" in headers sets the Host header.
 func sent(t *testing.T, method, url, body string, headers ...string) (status int, header http.Header, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
@@ -63,7 +63,7 @@ const (
 	amzMedia  = "application/x-amz-json-1.1"
 )
 
-// The clear text of a network between machines carries no key and no token, at any door and any port.
+// No door at any port accepts keys or tokens in clear text from other machines.
 func TestAttackPlainConnectionsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
@@ -158,7 +158,7 @@ func TestAttackForwardedHeaders(t *testing.T) {
 	}
 }
 
-// Without TLS a key that is sent is refused, and a body has to be signed, also when no setting requires TLS.
+// Without TLS, the service refuses keys that are sent in clear text and unsigned bodies, even if no setting requires TLS.
 func TestAttackCleartextWithoutRequireTLS(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
@@ -180,8 +180,8 @@ func TestAttackCleartextWithoutRequireTLS(t *testing.T) {
 	}
 }
 
-// A web page in the browser of a developer reaches nothing of a service that asks for no credentials: neither across sites, nor
-// by a name of its own that it lets resolve to this machine.
+// A web page in a developer's browser cannot reach a service that requires no credentials: neither across sites, nor
+// under its own host name that it makes resolve to this machine.
 func TestAttackWebPages(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow", "--virtual-clock", "--player-origins", "https://play.example.com")
@@ -253,7 +253,7 @@ func TestAttackWebPages(t *testing.T) {
 			t.Error("a page has made a location")
 		}
 	}
-	// The page that is named may call as a player, and only that.
+	// The allowed page may call as a player, and nothing else.
 	named := []string{"Origin", "https://play.example.com", "Sec-Fetch-Site", "cross-site", "Content-Type", jsonMedia}
 	login := `{"provider":"dev","token":"{\"player_id\":\"ann\"}"}`
 	if status, header, text := sent(t, "POST", s.url()+"/playerflow/v1/player/Session.Login", login, named...); status != 200 || header.Get("Access-Control-Allow-Origin") == "" {
@@ -265,7 +265,7 @@ func TestAttackWebPages(t *testing.T) {
 	s.staysHealthy()
 }
 
-// A secret that other users of the machine can read is none: the service does not start with it, and says what to do.
+// The service does not start with a secret that other users of the machine can read, and reports how to fix that.
 func TestAttackReadableSecret(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t)
@@ -295,7 +295,7 @@ func TestAttackReadableSecret(t *testing.T) {
 	s.untilLogged("every user of this machine can read the journal")
 }
 
-// What an operator shows to others, in a chat or a bug report, holds no secret.
+// The output that an operator shows to others, in a chat or a bug report, contains no secret.
 func TestAttackConfigShowsNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, more := range [][]string{nil, {"--public-url", "https://ops:hidden@muster.test"}, {"--notify-topics", "arn=https://x.example/hidden"}} {
@@ -303,7 +303,7 @@ func TestAttackConfigShowsNoSecrets(t *testing.T) {
 			"--notify-topics", "arn:aws:sns:us-east-1:000000000000:a=https://hooks.example.com/hidden"}, more...)
 		cmd := exec.Command(musterBinary, args...)
 		cmd.Env = cleanEnvironment()
-		out, _ := cmd.CombinedOutput() // what makes no sense is printed and then named
+		out, _ := cmd.CombinedOutput() // invalid settings are printed and then reported
 		if !strings.Contains(string(out), "hooks.example.com") && more == nil || strings.Contains(string(out), "hidden") {
 			t.Errorf("%v:\n%s", args, out)
 		}

@@ -20,14 +20,14 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// socketDoor is a WebSocket door of the service as an attacker sees it: a request that the service answers with 101.
+// socketDoor is a WebSocket door for attackers: a request that the service answers with 101.
 type socketDoor struct {
 	name, address string
-	request       func() string // the request line and the headers that only this door wants
+	request       func() string // the request line and the headers that only this door requires
 	messageMax    int           // bytes
 }
 
-// open completes the handshake and returns what reads the service's frames.
+// open completes the handshake and returns the connection with a reader for the service's frames.
 func (d *socketDoor) open(t *testing.T) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn := dialTCP(t, d.address)
@@ -44,7 +44,7 @@ func (d *socketDoor) open(t *testing.T) (net.Conn, *bufio.Reader) {
 	return conn, br
 }
 
-// closeCode reads until the service closes the connection, and returns the code of its close frame; 0 when there was none.
+// closeCode reads until the service closes the connection, and returns the code of its close frame; 0 if there was none.
 func closeCode(br *bufio.Reader) int {
 	for {
 		var head [10]byte
@@ -70,13 +70,13 @@ func closeCode(br *bufio.Reader) int {
 	}
 }
 
-// clientFrame is a masked frame; its mask is zeros.
+// clientFrame returns a masked frame with a mask of zeros.
 func clientFrame(first byte, payload string) []byte {
 	b := append(frameHead(first, uint64(len(payload))), 0, 0, 0, 0)
 	return append(b, payload...)
 }
 
-// frameHead is the head of a masked frame up to its mask, with the shortest form of a length.
+// frameHead returns the header of a masked frame up to its mask, with the shortest form of the length.
 func frameHead(first byte, n uint64) []byte {
 	switch {
 	case n > 0xFFFF:
@@ -161,7 +161,7 @@ func newTarget(t *testing.T) *target {
 		return "attacker-" + strconv.Itoa(processes)
 	}
 	players := 0
-	player := func() string { // a stream of a player of its own: one player may not open many
+	player := func() string { // a stream of a new player each time, because one player may not open many
 		mu.Lock()
 		players++
 		name := "mallory-" + strconv.Itoa(players)
@@ -215,7 +215,7 @@ func (x *target) call(t *testing.T, address, path, headers, body string) object 
 	return o
 }
 
-// goesOn checks that honest clients are served as before, on the connections that they had.
+// goesOn checks that honest clients are still served on their existing connections.
 func (x *target) goesOn(t *testing.T) {
 	t.Helper()
 	psess := x.mustReserve(x.game, "ann")
@@ -242,14 +242,14 @@ func (x *target) unharmed(t *testing.T) {
 	}
 }
 
-// Every malformed frame, at every door, ends the connection that it came by with a close code, and no other.
+// Every malformed frame, at every door, ends its own connection with a close code, and no other.
 func TestAttackMalformedFrames(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
 	for _, door := range x.doors {
 		for name, c := range malformed(door.messageMax) {
 			if c.want == 1007 && strings.HasPrefix(door.name, "link") && c.sent[0] == 0x81 {
-				continue // SDKs pass on what games give them: such a text is answered, or counted as garbage
+				continue // SDKs forward texts from games unchecked: such a text is answered, or counted as garbage
 			}
 			conn, frames := door.open(t)
 			if _, err := conn.Write(c.sent); err != nil {
@@ -340,7 +340,7 @@ func TestAttackEndlessMessage(t *testing.T) {
 	x.unharmed(t)
 }
 
-// Requests that are almost upgrades are answered by HTTP, or not at all; nothing is upgraded and nothing else ends.
+// Malformed upgrade requests get an HTTP answer or none; nothing is upgraded, and no other connection ends.
 func TestAttackHandshakes(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)

@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// gameToken is what a game server gets for its game from Server.Exchange.
+// gameToken returns the token that a game server gets for its game from Server.Exchange.
 func (g *flowGame) gameToken() string {
 	g.place.t.Helper()
 	return g.place.partner(g.place.t, "Server.Exchange", object{
@@ -10,8 +10,8 @@ func (g *flowGame) gameToken() string {
 	}).text("partner_token")
 }
 
-// A game server that was broken into makes every call that its token allows, and tries those that it does not: players of
-// other games and players who never asked for this one are neither seated, removed, penalised nor told on.
+// A compromised game server makes every call that its token allows, and tries others. It can neither seat, remove, penalize nor report
+// players of other games and players who never asked for this game.
 func TestAttackGameTokenAgainstOtherPlayers(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t, "--player-penalties", "ENFORCE")

@@ -18,7 +18,7 @@ func (s *service) limitedKey(role string, flags ...string) (id, secret string) {
 	return s.madeBy(append([]string{"keys", "create", "--data", s.data, "--role", role, "--format", "env"}, flags...)...)
 }
 
-// madeBy is the key that a command shows.
+// madeBy returns the key in a command's output.
 func (s *service) madeBy(args ...string) (id, secret string) {
 	s.t.Helper()
 	out := s.command(args...)
@@ -50,8 +50,8 @@ func (s *service) shows(path, address, id, secret string) int {
 	return answer.StatusCode
 }
 
-// A stolen key with networks is worth nothing elsewhere, also with forged headers, at doors of all kinds, and for its temporary credentials. One that has expired
-// is worth nothing anywhere.
+// A stolen key that is limited to networks is worthless elsewhere: with forged headers, at doors of all kinds, and for its temporary credentials. An expired key
+// is worthless everywhere.
 func TestAttackKeysWithLimits(t *testing.T) {
 	t.Parallel()
 	// Behind a proxy at this address, whose header the service trusts.
@@ -96,7 +96,7 @@ func stripID(text string) string {
 	return regexp.MustCompile(`RequestID: [^,]*`).ReplaceAllString(text, "")
 }
 
-// An operator replaces a key while it is in use: both work, the list says what still uses the old one, and the second step ends it. With an overlap it ends by itself.
+// An operator replaces a key while it is in use: both work, the list shows what still uses the old one, and the second step ends it. With an overlap it ends automatically.
 func TestRotateAccessKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")
@@ -141,7 +141,7 @@ func TestRotateAccessKey(t *testing.T) {
 	}
 }
 
-// The limits of a key change while it is in use, and are in force when the command returns. What would lock out the key that asks for it, or the last admin key, is said and refused.
+// The limits of a key change while it is in use, and are in force when the command returns. A change that would lock out the requesting key or the last admin key is refused with an explanation.
 func TestAttackLimitedExistingKeys(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false", "--trusted-proxies", "127.0.0.1/32")
@@ -177,7 +177,7 @@ func TestAttackLimitedExistingKeys(t *testing.T) {
 	if out, err := s.remote(admin, adminSecret, "keys", "list"); err == nil {
 		t.Errorf("the key works from elsewhere: %s", out)
 	}
-	// By the data directory there is a way back, whatever is locked out.
+	// With the data directory there is always a way back.
 	s.command("keys", "limit", "--data", s.data, second, "--source", "192.0.2.0/24")
 	s.command("keys", "limit", "--data", s.data, second, "--source", "anywhere", "--expires", "never")
 	for _, args := range [][]string{{second}, {second, "--source", "anywhere,192.0.2.0/24"}, {second, "--source", "192.0.2.1/33"}, {second, "--expires", "2020-01-01T00:00:00Z"}, {"MUSTNOTHING", "--expires", "1h"}} {

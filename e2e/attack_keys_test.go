@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// works reports whether a key is taken for an ordinary call.
+// works reports whether a key is accepted for an ordinary call.
 func (s *service) works(id, secret string) bool {
 	s.t.Helper()
 	_, err := s.apiWith(id, secret).ListFleets(s.t.Context(), &gamelift.ListFleetsInput{})
@@ -35,7 +35,7 @@ func (s *service) revoke(id string) { s.command("keys", "revoke", "--data", s.da
 // serviceUser is a user other than root; nothing else on the machine runs under this number.
 const serviceUser = 61234
 
-// startAsUser starts Muster under another user than the test's, which has to be root.
+// startAsUser starts Muster as another user; the test must run as root.
 func startAsUser(t *testing.T) *service {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -66,8 +66,8 @@ func (s *service) checkOwner() {
 	}))
 }
 
-// Root revokes a key beside a service of another user: the key is refused when the command returns. Before, the service could
-// not read the changed file, and went on with the old keys.
+// Root revokes a key while the service runs as another user: the key is refused when the command returns. Formerly the service could
+// not read the changed file, and kept using the old keys.
 func TestAttackRevokedKeyWhereRootRevokes(t *testing.T) {
 	t.Parallel()
 	s := startAsUser(t)
@@ -114,7 +114,7 @@ func TestAttackRevokedKeyAfterCrashes(t *testing.T) {
 	}
 }
 
-// An access key file that is restored after its keys were imported must not bring revoked keys back.
+// An access key file that is restored after its keys were imported must not bring back revoked keys.
 func TestAttackOldKeyFileComesBack(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")
@@ -151,7 +151,7 @@ func TestAttackOldKeyFileComesBack(t *testing.T) {
 	}
 }
 
-// The port of the command line takes nothing of users who cannot read the data directory.
+// The port for the command line accepts nothing from users who cannot read the data directory.
 func TestAttackLocalDoor(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t)
@@ -188,7 +188,7 @@ func (s *service) remote(id, secret string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Keys over the network are for admins, and none of them locks all admins out by accident.
+// Only admins manage keys over the network, and none of them can lock out all admins by accident.
 func TestAttackKeysOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false", "--log-level", "debug")

@@ -56,8 +56,8 @@ func linkRefused(t *testing.T, what string, err error) {
 	}
 }
 
-// An attacker who knows the ids of a process that signed its connection, and claims to be the C++ SDK on its way back, gets
-// neither the process nor a token, at any point of the process's life.
+// An attacker who knows the ids of a process that signed its connection, and pretends to be a reconnecting C++ SDK, gets
+// neither the process nor a token, at any point in the process's life.
 func TestAttackTakeoverWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	p, _, keyID, secret := productionPlace(t)
@@ -91,8 +91,8 @@ func TestAttackTakeoverWithoutCredentials(t *testing.T) {
 	must(t, again.Heartbeat(ctx, true)) // and is still itself
 }
 
-// A signature that was overheard long ago opens nothing, also not the connection of a process that is still there, and
-// for every SDK that its bearer claims to be.
+// A signature that was intercepted long ago opens nothing, not even the connection of a process that still exists,
+// whichever SDK its bearer pretends to be.
 func TestAttackOldSignature(t *testing.T) {
 	t.Parallel()
 	p, _, keyID, secret := productionPlace(t)
@@ -111,7 +111,7 @@ func TestAttackOldSignature(t *testing.T) {
 	must(t, victim.Heartbeat(t.Context(), true))
 }
 
-// An auth token that has leaked ends with the registration of its compute, although the new one has the same name.
+// A leaked auth token ends with the registration of its compute, even if the new one has the same name.
 func TestAttackTokenSurvivesDeregistration(t *testing.T) {
 	t.Parallel()
 	p, api, _, _ := productionPlace(t)
@@ -143,7 +143,7 @@ func TestAttackTokenSurvivesDeregistration(t *testing.T) {
 	must(t, err)
 }
 
-// An operator replaces a leaked token with the command line: it is void at once, its connections end, and only an
+// An operator replaces a leaked token with the command line: it is invalid at once and its connections end. Only an
 // administrator may do that.
 func TestAttackLeakedTokenIsRotated(t *testing.T) {
 	t.Parallel()

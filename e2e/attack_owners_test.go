@@ -28,7 +28,7 @@ func startClientWorld(t *testing.T, args ...string) *clientWorld {
 	id, secret := s.key("client")
 	w.mine, w.raw, w.theirs = s.apiWith(id, secret), s.rawClient(id, secret, "127.0.0.1"), s.apiWith(s.key("client"))
 	p.queue("cup")
-	// More players than there are: a ticket waits, also where a busy machine takes a while between two steps of a test.
+	// More players than exist, so that a ticket keeps waiting, even if a busy machine pauses between two steps of a test.
 	_, err := admin.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("crowd"),
 		RuleSetBody: aws.String(`{"name":"crowd","ruleLanguageVersion":"1.0","teams":[{"name":"a","minPlayers":40,"maxPlayers":40}]}`)})
 	must(t, err)
@@ -40,13 +40,13 @@ func startClientWorld(t *testing.T, args ...string) *clientWorld {
 	return w
 }
 
-// release gives back a seat with the key of mine.
+// release frees a seat with the key of mine.
 func (w *clientWorld) release(p *types.PlayerSession) (status int, answer string) {
 	return w.raw.send("ReleasePlayerSession", []byte(`{"PlayerSessionId":"`+*p.PlayerSessionId+`"}`), false)
 }
 
-// A client key, which any player can take out of the game, touches nothing that was made with another key: it cannot list,
-// describe, stop or answer it. Its own it can.
+// A client key, which any player can extract from the game, has no access to objects made with another key: it cannot list,
+// describe, stop or answer them. It has access to its own.
 func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
 	t.Parallel()
 	w := startClientWorld(t)
@@ -84,7 +84,7 @@ func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
 		_, err = w.mine.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &placement})
 		refused(t, "StopGameSessionPlacement of "+owner, err, "NotFoundException", "")
 	}
-	// All of it is still there, and a backend sees and ends what a client has made.
+	// All of it still exists, and a backend sees and ends what a client made.
 	for _, owner := range []string{"backend", "theirs", "mine"} {
 		out, err := w.backend.DescribeMatchmaking(ctx, &gamelift.DescribeMatchmakingInput{TicketIds: []string{"ticket-" + owner}})
 		must(t, err)
@@ -96,12 +96,12 @@ func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
 	}
 	_, err := w.mine.StopMatchmaking(ctx, &gamelift.StopMatchmakingInput{TicketId: aws.String("ticket-mine")})
 	must(t, err)
-	// What has ended and is only in the archive is no more theirs to see.
+	// Ended objects of others that are only in the archive are not visible either.
 	_, err = w.mine.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: aws.String("placement-theirs")})
 	refused(t, "an ended placement of others", err, "NotFoundException", "")
 }
 
-// Seats: a client key lists and gives back those that were taken with it, and never learns the id of another.
+// A client key lists and frees the seats that were taken with it, and never learns the id of another seat.
 func TestAttackSeatsOfOthersWithAClientKey(t *testing.T) {
 	t.Parallel()
 	w := startClientWorld(t)
@@ -148,8 +148,8 @@ func TestAttackSeatsOfOthersWithAClientKey(t *testing.T) {
 	}
 }
 
-// 4,000 placements with all the data that they may have were 1.8 GiB. A client key now has half of a bound, and a backend
-// finds the rest. Like TestAttackWorstBodiesOfAClientKey it runs before the parallel tests.
+// 4,000 placements with the maximum of data took 1.8 GiB. A client key now gets at most half of a limit, and the rest remains
+// for a backend. Like TestAttackWorstBodiesOfAClientKey, this test runs before the parallel tests.
 func TestAttackPlacementsThatHoldMemory(t *testing.T) {
 	w := startClientWorld(t, "--limit-placement-bytes", "64MiB")
 	ctx := t.Context()
@@ -217,7 +217,7 @@ func TestAttackWatchesOfAClientKey(t *testing.T) {
 	if answers[200] != 512 || answers[429] != 4800-512 {
 		t.Errorf("of 4,800 watches of one address with a client key: %v, want 512 taken and the others refused", answers)
 	}
-	// The keys of a backend are not taken on connections without TLS beyond this machine; from here they are.
+	// Without TLS, the service accepts the keys of a backend only from this machine.
 	backend, backendSecret := w.key("backend")
 	if status := watch(backend, backendSecret, "lobby"); status != http.StatusOK {
 		t.Errorf("a watch of a backend: %d", status)

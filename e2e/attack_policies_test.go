@@ -16,7 +16,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// A key that may do everything, except with one fleet, from one network and to what is tagged so, looks for other names of the fleet, forges tags and addresses, and
+// A key may do everything except with one fleet, from one network, and to resources with a tag. It tries other names of the fleet, forges tags and addresses, and
 // assumes roles.
 func TestAttackAroundAPolicy(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestAttackAroundAPolicy(t *testing.T) {
 	must(t, err)
 }
 
-// Documents that are too large, too deep or unknown are refused at both doors, and change nothing. A policy that locks every administrator out is taken back in the data
+// Documents that are too large, too deep or unknown are refused at both doors, and change nothing. A policy that locks out every administrator can be detached with the data
 // directory.
 func TestAttackPoliciesThatLockOut(t *testing.T) {
 	t.Parallel()

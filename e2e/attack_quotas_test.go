@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// A backend whose loop never ends, with as many temporary credentials as it likes, is refused at its quota with the quota, what it holds, the limit and its own
-// name. Another key finds room all the time. A crash and a restart forget nothing, and what is deleted makes room.
+// A backend with an endless loop, and with as many temporary credentials as it likes, is refused at its quota. The refusal names the quota, what the backend holds, the
+// limit, and its own name. Another key finds room all the time. A crash and a restart forget nothing, and deletions make room.
 func TestAttackKeyThatCreatesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	w := startClientWorld(t, "--quotas", "queues=5 tickets=6 placements=7")
@@ -113,7 +113,7 @@ func TestAttackKeyThatCreatesWithoutEnd(t *testing.T) {
 	}
 }
 
-// A join token in wrong hands admits hosts, and these become computes, up to the quotas of who issued it. The agents of the others say why, go on trying, and have their turn
+// A leaked join token admits hosts, which become computes, up to the quotas of its issuer. The agents of further hosts report the reason, keep trying, and get their turn
 // when there is room.
 func TestAttackJoinTokenWithoutEnd(t *testing.T) {
 	t.Parallel()

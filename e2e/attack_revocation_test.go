@@ -15,13 +15,13 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// held is a connection that its client keeps open as long as it can: it reads, and never answers a close frame.
+// held is a connection that its client keeps open as long as possible: it reads, and never answers a close frame.
 type held struct {
 	what  string
 	ended <-chan struct{} // closed when the service has ended it
 }
 
-// hold sends the head of a request, waits for the head of the answer, and reads until the service ends the answer, or the connection.
+// hold sends the header of a request, waits for the header of the answer, and reads until the service ends the answer or the connection.
 func hold(t *testing.T, what, address, head string, status int) *held {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -36,7 +36,7 @@ func hold(t *testing.T, what, address, head string, status int) *held {
 		said, _ := io.ReadAll(answer.Body)
 		t.Fatalf("%s: %s: %s", what, answer.Status, said)
 	}
-	rest := io.Reader(answer.Body) // it may end in order, and leave the connection for another request
+	rest := io.Reader(answer.Body) // it may end normally, and leave the connection for another request
 	if status == http.StatusSwitchingProtocols {
 		rest = reader
 	}
@@ -58,11 +58,11 @@ func (h *held) open() bool {
 	}
 }
 
-// revocationBound is far below the minute between two heartbeats of the streams here: a look at the key with each heartbeat
-// would come too late.
+// revocationBound is far below the minute between two heartbeats of these streams: checking the key with each heartbeat
+// would be too late.
 const revocationBound = 20 * time.Second
 
-// What a key has opened ends with it, at every door, also when the client does not answer the close frame.
+// The connections and streams of a key end with it, at every door, even if the client does not answer the close frame.
 func TestAttackRevokedKeyKeepsItsStreams(t *testing.T) {
 	t.Parallel()
 	partner := porttest.Free(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// What a retired generation of the secret has signed is refused at every door, also after a kill, and forged generations are refused as any other wrong token is.
+// Every door refuses the signatures of a retired generation of the secret, also after a kill. Forged generations are refused like any other wrong token.
 func TestAttackRetiredSecret(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")

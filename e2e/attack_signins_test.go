@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// clientAt sends from one loopback address, so that the service sees clients of several.
+// clientAt returns a client with a given loopback address, so that the service sees clients at several addresses.
 func clientAt(ip string) *http.Client {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 100}}
@@ -44,13 +44,13 @@ func signedBy(t *testing.T, r *http.Request, body, key, secret string) *http.Req
 	return r
 }
 
-// wrongSignIn is a request whose credentials are not good, sent again and again.
+// wrongSignIn is a request with invalid credentials that is sent repeatedly.
 type wrongSignIn struct {
 	name           string
 	door, reason   string // labels of the metric
 	unlimited      bool   // it tells nothing about a secret, so it is only counted
 	request        func() *http.Request
-	slowed, wanted int // answers that were throttled, and that said what is wrong
+	slowed, wanted int // answers that were throttled, and answers that explained the refusal
 }
 
 // send reports whether the answer was a throttling error.
@@ -66,7 +66,7 @@ func (w *wrongSignIn) send(client *http.Client) (status int, throttled bool, err
 
 const guessed = "guessed-secret-that-must-not-be-logged"
 
-// wrongSignIns are of every kind at every door.
+// wrongSignIns returns all kinds of wrong sign-ins at every door.
 func wrongSignIns(t *testing.T, p *place, key, partner, operator string) []*wrongSignIn {
 	request := func(method, url, body string, headers ...string) *http.Request {
 		r, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -119,8 +119,8 @@ func wrongSignIns(t *testing.T, p *place, key, partner, operator string) []*wron
 	}
 }
 
-// Thousands of wrong sign-ins of every kind come from one address, with the key of an honest client. They are counted, slowed
-// and logged within limits. The honest client is served all the while: at the same address, where it had signed in before, and
+// Thousands of wrong sign-ins of every kind come from one address, with the key of an honest client. The service counts and slows them,
+// and logs them within limits. It serves the honest client all the time: at the same address, where it had signed in before, and
 // at another one, where it had not.
 func TestAttackWrongSignIns(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestAttackWrongSignIns(t *testing.T) {
 	}
 }
 
-// numberAfter is the whole number that follows a text, 0 without.
+// numberAfter returns the whole number after a text; 0 if there is none.
 func numberAfter(text, line string) int {
 	found := regexp.MustCompile(regexp.QuoteMeta(line) + `(\d+)`).FindStringSubmatch(text)
 	if found == nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// attacker is a stranger who has registered a client, as anybody may.
+// attacker is a stranger who has registered a client, which needs no permission.
 type attacker struct {
 	*workplace
 	id, secret string
@@ -51,7 +51,7 @@ func (a *attacker) exchange(code, verifier string) (map[string]any, string) {
 	return a.post("/token", map[string]any{"clientId": a.id, "clientSecret": a.secret, "grantType": "authorization_code", "code": code, "redirectUri": "http://127.0.0.1:1/oauth/callback", "codeVerifier": verifier})
 }
 
-// code is one that the person has approved.
+// code returns a code that the person approved.
 func (a *attacker) code() string {
 	a.t.Helper()
 	text, err := a.open(a.authorization())
@@ -63,7 +63,7 @@ func (a *attacker) code() string {
 	return back.Get("code")
 }
 
-// sendBack sends a form, and returns with what the answer leads back to the program.
+// sendBack sends a form, and returns the query with which the answer leads back to the program.
 func (x *workplace) sendBack(at string, form url.Values) (url.Values, error) {
 	follow := x.browser.CheckRedirect
 	x.browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -80,7 +80,7 @@ func (x *workplace) sendBack(at string, form url.Values) (url.Values, error) {
 	return to.Query(), nil
 }
 
-// A code that leaks is worth nothing without the verifier, nor a second time, also after the service was killed in between; the second use ends what the first one gave.
+// A leaked code is worthless without the verifier, and a second time, even if the service was killed in between. The second use ends the tokens from the first.
 func TestAttackStolenCodes(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)
@@ -116,7 +116,7 @@ func TestAttackStolenCodes(t *testing.T) {
 	}
 }
 
-// A page of another site has the browser of a person who has signed in, and its cookie, and approves nothing with them.
+// A page of another site runs in the browser of a person who has signed in, which sends the cookie, but it cannot approve anything.
 func TestAttackForgedApprovals(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)
@@ -164,7 +164,7 @@ func TestAttackForgedApprovals(t *testing.T) {
 	}
 }
 
-// No attacker guesses the code of another's device, and a flood of requests of devices is slowed.
+// No attacker can guess the code of another person's device, and floods of device requests are slowed.
 func TestAttackDeviceCodes(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)

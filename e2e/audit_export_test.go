@@ -22,7 +22,7 @@ import (
 type rsyslog struct {
 	t      *testing.T
 	config string
-	file   string // of the messages
+	file   string // of received messages
 	cmd    *exec.Cmd
 }
 
@@ -70,7 +70,7 @@ func (r *rsyslog) kill() {
 	_ = r.cmd.Wait() // it was killed
 }
 
-// entries are those that it has, in the order in which each arrived first.
+// entries returns the received entries in the order of their first arrival.
 func (r *rsyslog) entries() (all []audit.Document, text string) {
 	r.t.Helper()
 	content, err := os.ReadFile(r.file)
@@ -97,7 +97,7 @@ func (r *rsyslog) entries() (all []audit.Document, text string) {
 	return all, string(content)
 }
 
-// checkExported waits until a receiver has all that the log of a service has.
+// checkExported waits until a receiver has all entries of a service's log.
 func checkExported(t *testing.T, s *service, id, secret string, got func() []audit.Document) {
 	t.Helper()
 	out, err := s.remote(id, secret, "audit", "--json", "--limit", "0")
@@ -171,7 +171,7 @@ func TestAuditExport(t *testing.T) {
 	}
 }
 
-// TestClusterAuditExport: the nodes of a cluster export each entry once, from the node that decides, and the next one goes on when that is killed.
+// TestClusterAuditExport: a cluster exports each entry once, from the leader, and the next leader continues when it is killed.
 func TestClusterAuditExport(t *testing.T) {
 	t.Parallel()
 	r, target := startRsyslog(t)

@@ -18,7 +18,7 @@ import (
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 )
 
-// TestAuditLog: what administrators change has an entry that survives kill -9, what others do all day has none, and refused attempts are counted.
+// TestAuditLog: administrators' changes have entries that survive kill -9, everyday operations of others have none, and refused attempts are counted.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t, "--ended-linger", "1ms")
@@ -100,7 +100,7 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestAuditLogShowsTampering: an entry that was changed on the disk of a stopped service, with all its checksums, is found, and so is the gap of a removed one.
+// TestAuditLogShowsTampering: an entry that was changed on the disk of a stopped service, with all its checksums, is detected, and so is the gap of a removed entry.
 func TestAuditLogShowsTampering(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// cli types commands like a user of one service.
+// cli runs AWS CLI commands as a user of a service.
 type cli struct {
 	*service
 	env   []string
@@ -29,7 +29,7 @@ func newCLI(s *service, env ...string) *cli {
 	return &cli{s, env, newCalls()}
 }
 
-// in is the CLI in a part of a test.
+// in returns the CLI for a part of a test.
 func (c *cli) in(t *testing.T) *cli { return &cli{c.service.in(t), c.env, c.calls} }
 
 func (c *cli) run(args ...string) (stdout, stderr string, err error) {
@@ -70,7 +70,7 @@ func (c *cli) aws(args ...string) (stdout, stderr string, err error) {
 	return stdout, stderr, err
 }
 
-// ok runs a command that has to succeed and returns its answer.
+// ok runs a command that must succeed and returns its answer.
 func (c *cli) ok(args ...string) object {
 	c.t.Helper()
 	out, errs, err := c.run(args...)
@@ -86,7 +86,7 @@ func (c *cli) ok(args ...string) object {
 	return answer
 }
 
-// fails runs a command that has to fail with the given error.
+// fails runs a command that must fail with the given error.
 func (c *cli) fails(code string, args ...string) {
 	c.t.Helper()
 	out, errs, err := c.run(args...)
@@ -95,7 +95,7 @@ func (c *cli) fails(code string, args ...string) {
 	}
 }
 
-// object is a JSON object whose members are reached by a path of names; lists give their first element.
+// object is a JSON object whose members are addressed by a path of names; a list stands for its first element.
 type object map[string]any
 
 func (o object) at(path ...string) any {
@@ -127,12 +127,12 @@ func (c *cli) expect(o object, want map[string]any) {
 // The CLI's share of the operations: the walk-through of the README, the guide to queues, and the stories of operators.
 func TestOperationsWithAWSCLI(t *testing.T) {
 	t.Parallel()
-	s := startService(t, "--virtual-clock") // whatever the machine takes for a command
+	s := startService(t, "--virtual-clock") // so that the duration of commands does not matter
 	c := newCLI(s)
 	t.Run("together", func(t *testing.T) {
 		t.Run("walk-through", func(t *testing.T) {
 			t.Parallel()
-			// Its game server hears until when it may go on. The virtual clock of the others has stood still while they waited for their turn.
+			// Its game server is told its deadline. The others' virtual clock has stood still while they waited for their turn.
 			walkThrough(t, &cli{startService(t, "--virtual-clock"), c.env, c.calls})
 		})
 		t.Run("guide to queues", func(t *testing.T) { t.Parallel(); guideToQueues(t, c.in(t)) })

@@ -16,7 +16,7 @@ import (
 // debianAWS is the AWS CLI as Debian packages it; scripts/test-needs.sh installs it.
 const debianAWS = "/usr/bin/aws"
 
-// awsVariable has the address of awscommands.py. It makes this test binary a program that passes a command on to it.
+// awsVariable has the address of awscommands.py. If it is set, this test binary forwards a command to it.
 const awsVariable = "E2E_AWS_COMMANDS"
 
 // awsCommand is a command for awscommands.py.
@@ -25,7 +25,7 @@ type awsCommand struct {
 	Dir       string
 }
 
-// run has awscommands.py run the command with these standard files, and returns its exit code.
+// run makes awscommands.py run the command with these standard files, and returns its exit code.
 func (c awsCommand) run(address string, files ...*os.File) (code int, err error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: address, Net: "unixpacket"})
 	if err != nil {
@@ -51,7 +51,7 @@ func (c awsCommand) run(address string, files ...*os.File) (code int, err error)
 	return strconv.Atoi(string(answer[:n]))
 }
 
-// passOn is the program that awsVariable makes of this test binary.
+// passOn is the main function of this test binary if awsVariable is set.
 func passOn(address string) int {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -69,7 +69,7 @@ func passOn(address string) int {
 var awsCommands struct {
 	sync.Once
 	address string
-	program string // a program like debianAWS, which passes commands on to it
+	program string // a program like debianAWS, which forwards commands to the process
 	input   *os.File
 	err     error
 }

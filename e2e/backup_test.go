@@ -25,8 +25,8 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// A rehearsal of the worst day: a backup that was made while others wrote, of a single machine and of a follower in a cluster, becomes a single machine, and that a
-// cluster. It has everything that was acknowledged before.
+// A rehearsal of a disaster: a backup of a single machine or of a follower, made during writes, is restored as a single machine, which then becomes a
+// cluster. It contains everything that was acknowledged before the backup.
 func TestBackupRehearsal(t *testing.T) {
 	t.Parallel()
 	t.Run("single", func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestBackupRehearsal(t *testing.T) {
 	})
 }
 
-// pairOfNodes starts a cluster of two nodes that archive at once what has ended.
+// pairOfNodes starts a cluster of two nodes that archive ended records at once.
 func pairOfNodes(t *testing.T) (leader, follower *service) {
 	leader = startService(t, "--ended-linger", "1ms", "--cluster-listen", porttest.Free(t))
 	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
@@ -52,7 +52,7 @@ func pairOfNodes(t *testing.T) (leader, follower *service) {
 	return leader, follower
 }
 
-// rehearse writes at one node, and makes the backups at another one or the same.
+// rehearse writes to one node, and makes the backups at the same or another one.
 func rehearse(t *testing.T, writes, at *service) {
 	ctx := t.Context()
 	id, secret := at.key("admin")
@@ -131,7 +131,7 @@ func rehearse(t *testing.T, writes, at *service) {
 	createLocation(t, "custom-later", restored, restored)
 }
 
-// The same with a directory of backups: one that has everything, others that build on it, of a node of each kind, and states between them, by their number and by their time.
+// The same with a directory of backups: a full one, incremental ones from both kinds of nodes, and states between them, selected by number and by time.
 func TestBackupsInADirectory(t *testing.T) {
 	t.Parallel()
 	t.Run("single", func(t *testing.T) {
@@ -153,7 +153,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	_, err := writes.client.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{Name: aws.String("cup")})
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "backups") + "/"
-	var told atomic.Int64 // of how many placements and locations the client knows
+	var told atomic.Int64 // number of placements and locations that were acknowledged
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -216,7 +216,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	}
 	close(stop)
 	<-stopped
-	for _, node := range at { // the worst day
+	for _, node := range at { // the disaster
 		node.kill()
 	}
 	last := moments[len(moments)-1]
@@ -278,7 +278,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	}
 }
 
-// A backup whose command or service is killed does not exist, another one is refused meanwhile, and the next one succeeds.
+// A backup whose command or service is killed does not exist. A concurrent backup is refused, and the next one succeeds.
 func TestBackupsThatAreKilled(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -336,7 +336,7 @@ func TestBackupsThatAreKilled(t *testing.T) {
 	}
 }
 
-// Backups in a bucket: the command finds the endpoint and the credentials where the AWS tools do.
+// Backups in a bucket: the command finds the endpoint and the credentials in the same places as AWS tools.
 func TestBackupsInABucket(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -400,7 +400,7 @@ func TestBackupThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// The service knows how old its last backup is, at every node and after a start, and says when there is none that is as young as expected.
+// The service knows the age of its last backup, at every node and after a start, and reports if it is older than expected.
 func TestLastBackupIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false", "--backup-age-max", "1ms")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// post sends a request as a broken client would, on one connection for all of them.
+// post sends a request as a broken client would. All requests use one connection.
 func (s *service) post(client *http.Client, path, target, contentType string, body []byte) (status int, code, text string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url()+path, bytes.NewReader(body))
@@ -94,7 +94,7 @@ func TestBadRequests(t *testing.T) {
 	s.staysHealthy()
 }
 
-// A client that connects and says nothing, and one that stops in the middle, do not delay other clients.
+// A client that connects and sends nothing, and one that stops in the middle, do not delay other clients.
 func TestSilentClients(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

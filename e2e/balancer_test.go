@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// balancer stands in front of the nodes of a cluster, as a load balancer without affinity does: it sends each request to the next node, and passes nodes over that do not take the
+// balancer is a load balancer without affinity in front of a cluster's nodes: it sends each request to the next node, and skips nodes that do not accept the
 // connection.
 type balancer struct {
 	address string // host:port, below localhost: browsers have one cookie for all ports of it
@@ -21,7 +21,7 @@ type balancer struct {
 	next    atomic.Uint32
 }
 
-// newBalancer has an address, and answers once serve has the nodes.
+// newBalancer returns a balancer with an address. It answers after serve was called with the nodes.
 func newBalancer(t *testing.T) *balancer {
 	_, port, err := net.SplitHostPort(porttest.Free(t))
 	must(t, err)

@@ -21,7 +21,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if profiles := os.Getenv(loadVariable); profiles != "" { // a test has started this program again
+	if profiles := os.Getenv(loadVariable); profiles != "" { // a test started this program again
 		os.Exit(renewingLoad(strings.Split(profiles, ",")))
 	}
 	if address := os.Getenv(awsVariable); address != "" { // awsCLI is this

@@ -24,7 +24,7 @@ func buildRoot(t *testing.T, payload int) string {
 	return root
 }
 
-// noise does not shrink in a zip.
+// noise returns incompressible bytes.
 func noise(size int) []byte {
 	content := make([]byte, size)
 	x := uint64(88172645463325252)
@@ -44,7 +44,7 @@ func (s *service) buildStatus(id string) types.Build {
 	return *out.Build
 }
 
-// settled waits until the upload of a build is checked.
+// settled waits until the upload of a build was checked.
 func (s *service) settled(id string) (b types.Build) {
 	s.t.Helper()
 	eventually(s.t, "the upload is checked", func() bool {
@@ -88,7 +88,7 @@ func TestUploadBuildWithTheCLI(t *testing.T) {
 	}
 }
 
-// muster build push sends of a second version only what changed.
+// muster build push sends only the changes of a second version.
 func TestPushBuild(t *testing.T) {
 	t.Parallel()
 	s, admin := startProduction(t)

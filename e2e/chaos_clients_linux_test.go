@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clientWire is the network between one node and its clients, players and game servers. It carries their connections, which it can hold up, slow down and break.
+// clientWire is the network between a node and its clients, players and game servers. It relays their connections, and can pause, slow down and break them.
 type clientWire struct {
 	mu      sync.Mutex
 	line    clientLine
@@ -18,7 +18,7 @@ type clientWire struct {
 
 // clientLine is the state of a clientWire.
 type clientLine struct {
-	requests, answers bool // nothing of them arrives
+	requests, answers bool // they do not arrive
 	delay             time.Duration
 }
 
@@ -42,7 +42,7 @@ func (w *clientWire) set(l clientLine) {
 	w.changed = make(chan struct{})
 }
 
-// pass waits until something may pass, and reports whether it may: not once over is closed.
+// pass waits until data may pass, and reports whether it may: false once over is closed.
 func (w *clientWire) pass(over <-chan struct{}, held func(clientLine) bool) bool {
 	for {
 		w.mu.Lock()
@@ -87,7 +87,7 @@ func (w *clientWire) dial(ctx context.Context, node func(context.Context) (net.C
 	return client, nil
 }
 
-// carry carries one direction of a connection until that ends.
+// carry relays one direction of a connection until it ends.
 func (w *clientWire) carry(r *relayed, from, to net.Conn, held func(clientLine) bool) {
 	defer w.end(r)
 	for b := make([]byte, 32<<10); ; {
@@ -132,7 +132,7 @@ func (w *clientWire) drop() (broken int) {
 	return len(all)
 }
 
-// disturb holds up what is between some nodes and their clients for a while. Then the connections break: calls that were under way have no answer.
+// disturb holds back the traffic between some nodes and their clients for a while. Then the connections break, so that running calls get no answer.
 func (x *chaos) disturb(l clientLine, some ...*clusterNode) error {
 	for _, n := range some {
 		n.clients.set(l)
@@ -147,7 +147,7 @@ func (x *chaos) disturb(l clientLine, some ...*clusterNode) error {
 	return nil
 }
 
-// broken notes that connections were broken. A fault without any has tested nothing.
+// broken records that connections were broken. A fault without any has tested nothing.
 func (x *chaos) broken(n int) {
 	if n == 0 {
 		x.finding("no connection of a client was there to be broken")

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// wrongClock sets the clock of a node an hour ahead or behind, and has it lose and take the office. Waits of seconds end, those of minutes do not.
+// wrongClock sets the clock of a node an hour ahead or behind, and makes the node lose and take the leadership. Waits of seconds end, those of minutes do not.
 func (x *chaos) wrongClock(victim *clusterNode, r *rand.Rand) error {
 	ctx, api := x.t.Context(), x.api
 	ahead := time.Hour

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/powertest"
 )
 
-// inNamespace is where every node serves: the loopback of its own namespace, where development mode may listen.
+// inNamespace is the address of every node: on the loopback interface of its own namespace, where development mode may listen.
 const inNamespace = "127.0.0.1:8080"
 
 // clusterOf is a cluster of real nodes, each in a network namespace.
@@ -101,7 +101,7 @@ func startCluster(t *testing.T, n int, args ...string) *clusterOf {
 	return c
 }
 
-// address is where other nodes reach this one.
+// address returns the address of this node for other nodes.
 func (x *clusterNode) address() string { return x.c.wires.address(x.no) + ":8090" }
 
 func (x *clusterNode) start() {
@@ -135,7 +135,7 @@ func (x *clusterNode) kill() {
 	}
 }
 
-// stop ends the process in order. One that does not end is a finding.
+// stop ends the process normally. A process that does not end is a failure.
 func (x *clusterNode) stop() error {
 	cmd, exited := x.process()
 	_ = cmd.Process.Signal(syscall.SIGTERM) // fails only when it is over already
@@ -233,7 +233,7 @@ func (x *clusterNode) untilReady() {
 	})
 }
 
-// api is a client of this node alone. Without retries, so that tests see the first answer.
+// api returns a client of only this node, without retries, so that tests see the first answer.
 func (x *clusterNode) api() *gamelift.Client {
 	return gamelift.New(gamelift.Options{
 		Region: region, BaseEndpoint: aws.String("http://" + inNamespace), Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
@@ -241,10 +241,10 @@ func (x *clusterNode) api() *gamelift.Client {
 	})
 }
 
-// clusterPatience is longer than a node waits for one that decides.
+// clusterPatience is longer than a node waits for a leader.
 const clusterPatience = 15 * time.Second
 
-// leader returns the node that decides, as it says itself.
+// leader returns the node that reports itself as leader.
 func (c *clusterOf) leader() (leader *clusterNode) {
 	c.t.Helper()
 	eventually(c.t, "a node to lead", func() bool {
@@ -265,7 +265,7 @@ func (c *clusterOf) leader() (leader *clusterNode) {
 	return leader
 }
 
-// others are all nodes but one.
+// others returns all nodes except one.
 func (c *clusterOf) others(than *clusterNode) (others []*clusterNode) {
 	for _, x := range c.nodes {
 		if x != than {
@@ -275,7 +275,7 @@ func (c *clusterOf) others(than *clusterNode) (others []*clusterNode) {
 	return others
 }
 
-// heal makes the networks and the disk whole.
+// heal repairs the networks and the disk.
 func (c *clusterOf) heal() {
 	c.wires.heal()
 	for _, x := range c.nodes {
@@ -285,7 +285,7 @@ func (c *clusterOf) heal() {
 	c.disk.Slow(0)
 }
 
-// settle heals everything, starts what does not run, and waits until all nodes are ready.
+// settle heals everything, starts nodes that do not run, and waits until all are ready.
 func (c *clusterOf) settle() {
 	c.t.Helper()
 	c.heal()
@@ -307,7 +307,7 @@ func (c *clusterOf) settle() {
 	}
 }
 
-// note writes a line into the logs of all nodes, so that they show what the test did.
+// note writes a line into the logs of all nodes, so that they show the steps of the test.
 func (c *clusterOf) note(text string) {
 	for _, x := range c.nodes {
 		fmt.Fprintf(x.logs, "time=%s TEST %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), text)

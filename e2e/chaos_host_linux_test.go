@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// clusterHost is a game server that knows all nodes: when a connection is of no use, it takes the next one.
+// clusterHost is a game server that knows all nodes: if a connection does not work, it tries the next one.
 type clusterHost struct {
 	x       *chaos
 	process string

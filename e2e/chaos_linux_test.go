@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fault is one kind of fault. It returns when the fault is over, except for what chaos.settle mends.
+// fault is one kind of fault. It returns when the fault is over, except for damage that chaos.settle repairs.
 type fault struct {
 	name string
 	do   func(x *chaos, r *rand.Rand) error
@@ -123,10 +123,10 @@ func init() {
 	)
 }
 
-// faultsInTests is how many of them, chosen at random, a run among the other tests has.
+// faultsInTests is the number of random faults in a run as part of the normal tests.
 const faultsInTests = 12
 
-// follower chooses one.
+// follower returns a random follower.
 func (x *chaos) follower(r *rand.Rand) *clusterNode {
 	others := x.c.others(x.c.leader())
 	return others[r.IntN(len(others))]
@@ -145,7 +145,7 @@ func (x *chaos) cut(which func(from, to int) bool) error {
 	return nil
 }
 
-// move stops all nodes, gives them other addresses, and starts them. One of them is told where the others are.
+// move stops all nodes, changes their addresses, and starts them. One of them is told the addresses of the others.
 func (x *chaos) move(r *rand.Rand) error {
 	for _, n := range x.c.nodes {
 		n.kill()
@@ -176,7 +176,7 @@ func (x *chaos) move(r *rand.Rand) error {
 	return nil
 }
 
-// lead has a node lead.
+// lead makes a node the leader.
 func (x *chaos) lead(n *clusterNode) error {
 	if x.c.leader() == n {
 		return nil
@@ -209,10 +209,10 @@ func (x *chaos) epoch(no int, f fault, r *rand.Rand) {
 	x.mu.Unlock()
 }
 
-// TestChaos has three nodes in network namespaces, clients and game servers at all of them, and every kind of fault, one after another. What was
-// acknowledged is there, at every node; no seat is sold twice; reads are never stale.
+// TestChaos runs three nodes in network namespaces, with clients and game servers at all of them, and causes every kind of fault, one after another. All
+// acknowledged changes exist at every node; no seat is sold twice; reads are never stale.
 //
-// CHAOS_RUNS is the number of runs, CHAOS_SEED that of the first; the order of faults and their victims come from it.
+// CHAOS_RUNS is the number of runs, CHAOS_SEED the seed of the first, which determines the order of faults and their victims.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	runs, seed := 1, rand.Uint64()
@@ -229,7 +229,7 @@ func TestChaos(t *testing.T) {
 		seed := seed + uint64(run)
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			// The model knows no reservation that ends by itself.
+			// The model has no reservations that expire.
 			c := startCluster(t, 3, "--notify-events", "http://"+inboxAddress+"/", "--reservation", "10m")
 			x := newChaos(t, c)
 			defer x.close()

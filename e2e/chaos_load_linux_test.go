@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// chaos is a cluster under load, what its clients were told, and what contradicts it.
+// chaos is a cluster under load, with its clients' knowledge and the contradictions to it.
 type chaos struct {
 	t    *testing.T
 	c    *clusterOf
@@ -103,7 +103,7 @@ func (x *chaos) count(what string) {
 	x.counts[what]++
 }
 
-// acknowledged notes that a change was.
+// acknowledged records that a change was acknowledged.
 func (x *chaos) acknowledged(what string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -188,8 +188,8 @@ type seat struct {
 	psess string
 }
 
-// play takes seats and gives them back, and counts them. A client stays at its node until a call fails, as one that has a list does; every third count is at
-// another one.
+// play takes, frees and counts seats. Like a client with a list of nodes, it stays at its node until a call fails; every third count is at
+// another node.
 func (x *chaos) play(ctx context.Context, epoch, client int, games []*openSession) {
 	var seats []seat
 	at := client
@@ -290,7 +290,7 @@ func (x *chaos) look(ctx context.Context, client, at int, g *openSession) bool {
 	return false
 }
 
-// lookAt begins reads at one node, which stands still, of something that another node made meanwhile. They end when it goes on: they find it, or fail.
+// lookAt begins reads at a frozen node, of an object that another node makes meanwhile. When the node continues, the reads find it or fail.
 func (x *chaos) lookAt(at int) {
 	var made *gamelift.CreateAliasOutput
 	for next := at + 1; made == nil && next < at+len(x.api); next++ {
@@ -333,13 +333,13 @@ func (x *chaos) inDoubt(op porcupine.Operation, err error, d doubt) {
 	time.Sleep(20 * time.Millisecond) // the node may be down
 }
 
-// throttled reports whether a node said that nothing has happened, because it reaches no node that decides.
+// throttled reports whether a node answered that nothing happened, because it reaches no leader.
 func throttled(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ThrottlingException"
 }
 
-// refusal notes an answer that contradicts what the client knows.
+// refusal records an answer that contradicts the client's knowledge.
 func (x *chaos) refusal(call string, at int, err error) {
 	if answered(err) && !throttled(err) {
 		x.finding("%s at node %d, of a game session that is there: %v", call, at+1, err)
@@ -373,7 +373,7 @@ func (x *chaos) name(ctx context.Context, epoch, at int) {
 	}
 }
 
-// check compares everything with what each node says, when all are well again.
+// check compares everything with the state at each node, once all are healthy again.
 func (x *chaos) check() {
 	x.t.Helper()
 	var first map[string]types.PlayerSession // by id
@@ -424,7 +424,7 @@ func (x *chaos) check() {
 	}
 }
 
-// resolve adds to the history the changes of unknown outcome that have happened: at any time since the call.
+// resolve adds changes of unknown outcome to the history if they happened, at any time since the call.
 func (x *chaos) resolve(there map[string]types.PlayerSession) {
 	players := map[string]string{}
 	for id, ps := range there {
@@ -450,7 +450,7 @@ func (x *chaos) resolve(there map[string]types.PlayerSession) {
 	}
 }
 
-// summary is what the clients were told, in words.
+// summary describes the clients' knowledge.
 func (x *chaos) summary() string {
 	var words []string
 	for what, n := range x.counts {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wires connect network namespaces, one for each node of a cluster. Each namespace has a loopback of its own and one interface, whose packets this process
-// carries to the others: so it can lose, delay and drop them for each direction on its own, and needs nothing but the kernel's namespaces and TUN.
+// wires connect network namespaces, one for each node of a cluster. Each namespace has its own loopback and one interface, whose packets this process
+// forwards to the others. So it can lose, delay and drop packets for each direction separately, and needs only the kernel's namespaces and TUN.
 type wires struct {
 	ends  []*namespace
 	lines [][]atomic.Pointer[line] // from, to
@@ -38,10 +38,10 @@ type namespace struct {
 	tun  *os.File
 }
 
-// packetMax is the size of the largest packet: larger ones than those of Ethernet save work.
+// packetMax is the size of the largest packet. It exceeds Ethernet's, to save work.
 const packetMax = 16 << 10
 
-// newWires makes n namespaces. The test is skipped on a machine where it may not.
+// newWires makes n namespaces. It skips the test on a machine that does not allow that.
 func newWires(t *testing.T, n int) *wires {
 	t.Helper()
 	w := &wires{}
@@ -82,7 +82,7 @@ func (w *wires) renumber() error {
 	return nil
 }
 
-// heal makes all lines whole.
+// heal repairs all lines.
 func (w *wires) heal() { w.set(func(int, int) *line { return nil }) }
 
 // set sets all lines.
@@ -94,7 +94,7 @@ func (w *wires) set(of func(from, to int) *line) {
 	}
 }
 
-// carry carries the packets of one namespace.
+// carry forwards the packets of one namespace.
 func (w *wires) carry(from int) {
 	packet := make([]byte, 64<<10)
 	for {

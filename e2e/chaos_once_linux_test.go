@@ -16,12 +16,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// What runs once in a cluster: webhooks and matchers. Whichever node decides, each end of a placement is told at least once, and each ticket is matched.
+// Webhooks and matchers run once in a cluster. Whichever node leads, each end of a placement is reported at least once, and each ticket is matched.
 
 // inboxAddress is where nodes find the receiver of their notifications, each in its own namespace.
 const inboxAddress = "127.0.0.1:9000"
 
-// owed is what the cluster owes after it acknowledged it.
+// owed has the notifications and matches that the cluster owes for acknowledged requests.
 type owed struct {
 	mu      sync.Mutex
 	ended   map[string]int // placements, with how often their end was told
@@ -55,7 +55,7 @@ func (o *owed) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 
 const pairs = `{"ruleLanguageVersion":"1.0","teams":[{"name":"red","minPlayers":1,"maxPlayers":1},{"name":"blue","minPlayers":1,"maxPlayers":1}]}`
 
-// prepare makes what the placements and tickets need. The queue leads nowhere, so its placements wait until they are stopped.
+// prepare makes the prerequisites of placements and tickets. The queue has no destination, so its placements wait until they are stopped.
 func (o *owed) prepare(x *chaos) {
 	x.t.Helper()
 	ctx, api := x.t.Context(), x.api[0]

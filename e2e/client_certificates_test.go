@@ -69,8 +69,8 @@ func (a *studioCA) client(name string) (cert, key string) {
 	return a.write(file+".pem", "CERTIFICATE", der), a.write(file+".key", "EC PRIVATE KEY", secret)
 }
 
-// A backend with a certificate and no secret of the service: the AWS CLI and the SDK for Go through credential_process, the doors that take bearer credentials, and
-// the end of it all by one command, also at a stream that is open.
+// A backend with a certificate and no secret of the service uses the AWS CLI and the SDK for Go through credential_process, and the doors for bearer credentials.
+// One command ends all of that, including an open stream.
 func TestClientCertificatesAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	ca := newStudioCA(t, "studio")

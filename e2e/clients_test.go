@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// pipedClient is a client in another language: a program that reads calls as lines of JSON and writes an answer for each.
+// pipedClient is a client in another language: a program that reads calls as JSON lines and writes an answer to each.
 type pipedClient struct {
 	mu      sync.Mutex
 	in      io.Writer

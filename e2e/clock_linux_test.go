@@ -18,13 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// A machine has one clock, and time namespaces leave the time of day alone. So the test patches what the kernel maps into each process to read the clock (the vDSO): the
-// process gets another time of day from then on, its monotonic clock stays, as after the clock of its machine was set. It needs nothing of the binary.
+// A machine has one clock, and time namespaces do not change the time of day. So the test patches the code that the kernel maps into each process for reading the clock (the
+// vDSO): from then on the process gets another time of day, while its monotonic clock stays, as if the clock of its machine was set. The binary needs no support for that.
 
 // shiftable reports whether the clock of a process can be set here.
 const shiftable = runtime.GOARCH == "amd64"
 
-// trampoline replaces clock_gettime: it asks the kernel, and adds the seconds behind it to the time of day.
+// trampoline replaces clock_gettime: it asks the kernel, and adds the seconds stored after it to the time of day.
 var trampoline = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, 228 (clock_gettime)
 	0x0f, 0x05, // syscall
@@ -36,10 +36,10 @@ var trampoline = []byte{
 	0x90, 0x90, // the seconds follow, aligned
 }
 
-// jumpSize is how much of clock_gettime a jump to the trampoline takes.
+// jumpSize is how many bytes of clock_gettime a jump to the trampoline overwrites.
 const jumpSize = 5
 
-// setClock shifts the time of day of a process, which runs or stands still for it: 0 makes it right again. A restart does, too.
+// setClock shifts the time of day of a process, which may be running or stopped. 0 corrects it, as does a restart.
 func setClock(process *os.Process, ahead time.Duration) error {
 	pid := process.Pid
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
@@ -84,7 +84,7 @@ func setClock(process *os.Process, ahead time.Duration) error {
 	}
 }
 
-// readVDSO returns where the vDSO of a process is, and what it has.
+// readVDSO returns the address and the content of a process's vDSO.
 func readVDSO(pid int, memory *os.File) (from uint64, image []byte, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -105,7 +105,7 @@ func readVDSO(pid int, memory *os.File) (from uint64, image []byte, err error) {
 	return 0, nil, fmt.Errorf("process %d has no vDSO", pid)
 }
 
-// entryOf is where a function of an image begins.
+// entryOf returns the address of a function in an image.
 func entryOf(image []byte, name string) (uint64, error) {
 	file, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
@@ -123,7 +123,7 @@ func entryOf(image []byte, name string) (uint64, error) {
 	return 0, fmt.Errorf("the vDSO has no %s", name)
 }
 
-// outside waits until all threads of a stopped process stand, and reports whether none of them is in a range of its code.
+// outside waits until all threads of a stopped process have stopped, and reports whether none of them is in a range of its code.
 func outside(pid int, from, size uint64) (bool, error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil || len(tasks) == 0 {
@@ -161,8 +161,8 @@ func outside(pid int, from, size uint64) (bool, error) {
 	return true, nil
 }
 
-// TestClockSetBack sets the clock of the machine back by an hour while game servers are connected, and then right again. How fast a connection's frames are taken, and how long
-// it has been silent, must not depend on the time of day.
+// TestClockSetBack sets the clock of the machine back by an hour while game servers are connected, and then corrects it. Rate limits and silence of a connection
+// must not depend on the time of day.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	if !shiftable {
@@ -184,7 +184,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A seat that its player does not take becomes free on time, although the clock of the machine was set back by an hour, or is behind what a service has written that starts again.
+// A seat that its player does not take becomes free on time, even if the clock of the machine was set back by an hour, or is behind the last written time when a service starts again.
 func TestDeadlinesEndWithAClockSetBack(t *testing.T) {
 	t.Parallel()
 	if !shiftable {

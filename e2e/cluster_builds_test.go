@@ -29,7 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/sessionlogs"
 )
 
-// threeNodes starts a cluster and returns its nodes, the one that leads first.
+// threeNodes starts a cluster and returns its nodes, the leader first.
 func threeNodes(t *testing.T, args ...string) []*service {
 	t.Helper()
 	first := startService(t, append([]string{"--cluster-listen", porttest.Free(t)}, args...)...)
@@ -79,7 +79,7 @@ func stored(t *testing.T, n *service, manifest buildfiles.Digest, m *buildfiles.
 	return all
 }
 
-// fetched fetches a build from a node as a host does, and compares it with the directory of which it was made.
+// fetched fetches a build from a node as a host does, and compares it with its source directory.
 func fetched(t *testing.T, n *service, root string) {
 	t.Helper()
 	digest, m := manifestOf(t, root)
@@ -99,7 +99,7 @@ func fetched(t *testing.T, n *service, root string) {
 	}
 }
 
-// A build that was pushed at one node survives the loss of that node at the moment at which it is READY; nodes that were away, and nodes that join, copy it.
+// A build that was pushed to one node survives the loss of that node from the moment at which it is READY. Nodes that were down and nodes that join copy it.
 func TestClusterBuilds(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
@@ -145,7 +145,7 @@ func zipOf(t *testing.T, root string) []byte {
 	return b.Bytes()
 }
 
-// uploader is an S3 client with the credentials of one build, at one node.
+// uploader returns an S3 client with the credentials of one build, at one node.
 func uploader(n *service, key *types.AwsCredentials) *s3.Client {
 	url := n.url()
 	return s3.New(s3.Options{Region: region, BaseEndpoint: &url, RetryMaxAttempts: 10,
@@ -206,7 +206,7 @@ func TestClusterUploadThroughAllNodes(t *testing.T) {
 	}
 }
 
-// The log of a game session is at two nodes before its host gets an answer: every node hands it out, also after the loss of the node that took it.
+// The log of a game session is at two nodes before its host gets an answer: every node serves it, also after the loss of the node that received it.
 func TestClusterSessionLogs(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// A node whose clock is wrong is named at every node, until its clock is right.
+// Every node reports a node with a wrong clock, until its clock is correct.
 func TestClocksOfNodesAreCompared(t *testing.T) {
 	t.Parallel()
 	if !shiftable {

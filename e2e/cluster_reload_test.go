@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// Each node of a cluster reloads its own settings. Limits of what exists are those of the node that decides, so a change at another node is in force once that one decides.
+// Each node of a cluster reloads its own settings. The leader's limits on records apply, so a change at another node takes effect once that node leads.
 func TestReloadInACluster(t *testing.T) {
 	t.Parallel()
 	files := make([]string, 2)
@@ -61,12 +61,12 @@ func TestReloadInACluster(t *testing.T) {
 	if out := nodes[1].command("reload", "--data", nodes[1].data); !strings.Contains(out, "limit-locations: 2 → 3") || !strings.Contains(out, "log-level: info → debug") {
 		t.Errorf("the node that does not decide: %s", out)
 	}
-	wantFull(nodes[1]) // the other node decides, and has another limit
+	wantFull(nodes[1]) // the other node leads, and has another limit
 	if out := nodes[0].command("reload", "--data", nodes[0].data); strings.Contains(out, "limit-locations") {
 		t.Errorf("the other node, whose file did not change: %s", out)
 	}
 	leads(1)
-	must(t, create(nodes[0])) // by the limit of the node that decides now
+	must(t, create(nodes[0])) // by the limit of the current leader
 	wantFull(nodes[0])
 
 	replaceFile(t, files[0], `{"limit-locations": 3}`)

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// A key and a session that are revoked at one node are refused at all nodes. The log of the test has the times that this took, from the moment at which the command
+// A key and a session that are revoked at one node are refused at all nodes. The log of the test has the delays since the command
 // returned; docs/guide/credentials.md names them.
 func TestRevocationAtEveryNode(t *testing.T) {
 	t.Parallel()

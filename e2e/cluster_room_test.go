@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// A node without room for changes is named at every node, and by muster cluster status.
+// Every node and muster cluster status report a node without room for changes.
 func TestANodeWithoutRoomIsNamed(t *testing.T) {
 	t.Parallel()
 	leader := startService(t, "--cluster-listen", porttest.Free(t))

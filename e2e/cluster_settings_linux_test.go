@@ -61,7 +61,7 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 	eventually(t, "the file to differ", func() bool { return slices.Equal(differs(), []string{"people"}) })
 }
 
-// wantsAttention is what the overview of a service lists.
+// wantsAttention returns the attention items in the overview of a service.
 func wantsAttention(t *testing.T, at *service) string {
 	t.Helper()
 	return strings.Join(strings.Fields(at.command("top", "--once", "--data", at.data, "--listen", at.address)), " ") // it breaks lines

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// clusterCommand runs muster cluster beside a node.
+// clusterCommand runs muster cluster on a node's machine.
 func clusterCommand(t *testing.T, at *service, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), musterBinary, append([]string{"cluster", args[0], "--data", at.data}, args[1:]...)...)
@@ -51,7 +51,7 @@ func voters(s node.Status) (n int) {
 	return n
 }
 
-// createLocation creates a location at one node, and looks for it at another one.
+// createLocation creates a location at one node, and checks for it at another one.
 func createLocation(t *testing.T, name string, at, next *service) {
 	t.Helper()
 	_, err := at.client.CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: aws.String(name)})
@@ -161,7 +161,7 @@ func TestClusterCommands(t *testing.T) {
 	wantLocation(t, "custom-d", last)
 }
 
-// A survivor of a lost majority goes on alone once that is confirmed.
+// A survivor of a lost majority continues alone once the operator confirms that.
 func TestClusterRecover(t *testing.T) {
 	t.Parallel()
 	first := startService(t, "--cluster-listen", porttest.Free(t))

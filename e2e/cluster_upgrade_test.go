@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// nextRelease builds muster with an event more, of the level behind this one's. Only the room that has it and the packages above that are compiled again.
+// nextRelease builds muster with one more event, of the next level. Only the room with the event and the packages that import it are compiled again.
 func nextRelease(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func (*madeUp) Level() uint             { return kernel.Level + 1 }
 	return binary
 }
 
-// Three nodes go to the next release one after another. The level of the data rises when the last of them has, and the release before refuses the data then.
+// Three nodes are upgraded to the next release one after another. The level of the data rises after the last one, and from then on the previous release refuses the data.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)

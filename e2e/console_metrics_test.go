@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// remember gives a fleet a past of six hours, as the service would have kept it. The service is down meanwhile.
+// remember gives a fleet six hours of history, in the form in which the service stores it. The service is down meanwhile.
 func (s *service) remember(fleet, location string) {
 	s.t.Helper()
 	s.stop()

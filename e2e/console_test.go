@@ -142,7 +142,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 }
 
-// stayHealthy has server processes report health until the test ends, however slow the machine is: without a report for three minutes the service has them end.
+// stayHealthy makes server processes report health until the test ends, however slow the machine is: the service ends processes without a report for three minutes.
 func stayHealthy(t *testing.T, all ...*bareServer) {
 	t.Helper()
 	var reporting sync.WaitGroup
@@ -157,7 +157,7 @@ func stayHealthy(t *testing.T, all ...*bareServer) {
 					return
 				case <-beat.C:
 				}
-				_ = b.Heartbeat(t.Context(), true) // one that was lost shows in what the test waits for
+				_ = b.Heartbeat(t.Context(), true) // the conditions that the test waits for show a lost one
 			}
 		})
 	}

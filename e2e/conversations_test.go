@@ -21,14 +21,14 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Conversations are what clients said to the service of an earlier release, and what it answered: docs/upgrade.md. They are recorded once for each release
-// and each client, and every later build has to give the same answers to the same requests: with each member that they had, of the same type, and the
+// Conversations are recorded requests of clients to the service of an earlier release, with its answers: docs/upgrade.md. They are recorded once for each release
+// and each client. Every later build must give the same answers to the same requests: with each recorded member, of the same type, and with the
 // same value unless it is an id, a time or a text for people.
 
 // exchange is one request with its answer.
 type exchange struct {
 	Method, Path string
-	Header       map[string]string // those that matter
+	Header       map[string]string // the relevant ones
 	Body         string            `json:",omitempty"`
 	CBOR         string            `json:",omitempty"` // in base64, instead of Body
 
@@ -40,7 +40,7 @@ type exchange struct {
 
 const conversations = "testdata/conversations"
 
-// spoken are the headers of requests and answers that are a part of the protocols.
+// spoken are the headers of requests and answers that are part of the protocols.
 var spoken = []string{"Accept", "Content-Type", "X-Amz-Target", "Smithy-Protocol", "X-Amzn-Query-Mode", "X-Amzn-Errortype", "X-Request-Id"}
 
 func TestConversations(t *testing.T) {
@@ -93,7 +93,7 @@ func TestRecordConversations(t *testing.T) {
 	r.write(release + "-players")
 }
 
-// checkReplay records a conversation with this build, and replays it as it is, and altered.
+// checkReplay records a conversation with this build, and replays it unchanged and altered.
 func checkReplay(t *testing.T) {
 	r := record(t, startService(t, "--player-flow"))
 	tellStory(t, r.of, sdkGo{r.service().apiWith("any", "any")}, "stories/aliases.json")
@@ -154,7 +154,7 @@ func friends(t *testing.T, url string) {
 	call(ann, "Session.Logout", `{}`)
 }
 
-// recorder is a proxy in front of a service that writes down what passes.
+// recorder is a recording proxy in front of a service.
 type recorder struct {
 	t      *testing.T
 	of     *service
@@ -170,13 +170,13 @@ func record(t *testing.T, s *service) *recorder {
 	return r
 }
 
-// service is the service as clients see it through the recorder.
+// service returns the service behind the recorder, for clients.
 func (r *recorder) service() *service {
 	return &service{t: r.t, data: r.of.data, address: strings.TrimPrefix(r.server.URL, "http://"), logs: r.of.logs}
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
-	r.mu.Lock() // an exchange after the other
+	r.mu.Lock() // one exchange at a time
 	defer r.mu.Unlock()
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
@@ -239,7 +239,7 @@ func replay(t *testing.T, s *service, all []exchange) {
 	}
 }
 
-// differences says the requests of a conversation again, and tells in which way the answers are others.
+// differences repeats the requests of a conversation, and describes how the answers differ.
 func differences(t *testing.T, s *service, all []exchange) string {
 	t.Helper()
 	known := translation{}
@@ -275,7 +275,7 @@ func differences(t *testing.T, s *service, all []exchange) string {
 	return strings.Join(wrong, "\n")
 }
 
-// decoded is a body as JSON values.
+// decoded returns a body as JSON values.
 func decoded(t *testing.T, text, encoded string) (v any) {
 	t.Helper()
 	if encoded != "" {
@@ -298,7 +298,7 @@ func decoded(t *testing.T, text, encoded string) (v any) {
 	return v
 }
 
-// named turns the maps of CBOR, and its numbers, into those of JSON.
+// named converts the maps and numbers of CBOR into those of JSON.
 func named(v any) any {
 	switch v := v.(type) {
 	case map[any]any:
@@ -367,7 +367,7 @@ var (
 	forPeople = []string{"message", "Message", "details"}
 )
 
-// compare tells which members of an answer differ from those of an earlier one, and learns the ids.
+// compare returns the members of an answer that differ from those of an earlier one, and learns the ids.
 func (k translation) compare(path string, old, now any) (wrong []string) {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	switch old := old.(type) {
@@ -413,7 +413,7 @@ func (k translation) compare(path string, old, now any) (wrong []string) {
 	return wrong
 }
 
-// same reports whether two texts differ at most in what the service makes, which it learns.
+// same reports whether two texts differ at most in parts that the service generates, which it learns.
 func (k translation) same(name, old, now string) bool {
 	if k.translate(old) == now {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/gamelift"
 )
 
-// calls counts what a client has asked a service for.
+// calls counts a client's calls to a service.
 type calls struct {
 	mu   sync.Mutex
 	done map[string]*outcomes // by operation
@@ -24,7 +24,7 @@ type outcomes struct {
 
 func newCalls() *calls { return &calls{done: map[string]*outcomes{}} }
 
-// note counts a call; without an error it was answered.
+// note counts a call. An empty code means success.
 func (c *calls) note(operation, code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *calls) note(operation, code string) {
 	}
 }
 
-// neverAnswered are operations that only refuse in the stories. An answer needs `muster agent` on a host: TestSessionLogs of cmd/muster.
+// neverAnswered are operations that only refuse in the stories. A success needs `muster agent` on a host: TestSessionLogs in cmd/muster.
 var neverAnswered = []string{"GetGameSessionLogUrl"}
 
 // everyOperation checks that a client has had an answer and an error from every operation that is served.
@@ -64,7 +64,7 @@ func (c *calls) everyOperation(t *testing.T, client string) {
 	t.Logf("%s: %s", client, c.summary())
 }
 
-// summary says how many of the served operations a client has called.
+// summary reports how many of the served operations a client has called.
 func (c *calls) summary() string {
 	served, called, refused := gamelift.Served(), 0, 0
 	for _, operation := range served {

@@ -53,7 +53,7 @@ func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 	}
 }
 
-// kill -9 under load, several times: what was acknowledged is there, and nothing is half done.
+// kill -9 under load, several times: all acknowledged changes exist, and nothing is half done.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	const (
@@ -103,8 +103,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// ledger is what the service said of player sessions. An answer that was lost leaves a session in doubt, where two
-// states are right.
+// ledger records the service's answers about player sessions. A lost answer leaves a session in doubt, in which two
+// states are correct.
 type ledger struct {
 	mu    sync.Mutex
 	state map[string]types.PlayerSessionStatus
@@ -151,7 +151,7 @@ func (l *ledger) check(t *testing.T, p *place, games []string) {
 	l.doubt = nil
 }
 
-// cycle is one player's life, or its beginning: reserve, accept, remove, as far as upTo says.
+// cycle runs the first upTo steps of a player's life: reserve, accept, remove.
 func cycle(ctx context.Context, p *place, s *bareServer, game, player string, l *ledger, upTo int) {
 	out, err := p.api().CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: &game, PlayerId: &player})
 	if err != nil {
@@ -160,7 +160,7 @@ func cycle(ctx context.Context, p *place, s *bareServer, game, player string, l 
 	id := *out.PlayerSession.PlayerSessionId
 	l.told(id, types.PlayerSessionStatusReserved)
 	if upTo < 1 {
-		// The place is given back at once, so that sessions do not fill up.
+		// Free the seat at once, so that sessions do not fill up.
 		upTo = 2
 	} else {
 		l.begin(id, types.PlayerSessionStatusActive)
@@ -199,7 +199,7 @@ func checkSession(t *testing.T, p *place, id string) {
 	}
 }
 
-// A reservation waits for a player who could not reach us while we were down: the time we were away does not count.
+// A reservation waits for a player who could not reach the service while it was down: the downtime does not count.
 // Then it ends on time.
 func TestReservationOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
@@ -248,7 +248,7 @@ func TestASeatWaitsForItsGameServerThroughRestarts(t *testing.T) {
 	p.untilPlayer(unused, types.PlayerSessionStatusTimedout)
 }
 
-// A token's life does not stop with the service.
+// A token also expires while the service is down.
 func TestTokenThatExpiredDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	srv := mustertest.Start(t)

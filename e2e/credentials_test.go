@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// roles is the provider of the SDK that assumes a role with an access key.
+// roles returns the SDK's provider that assumes a role with an access key.
 func (s *service) roles(id, secret, role, name string) *stscreds.AssumeRoleProvider {
 	client := sts.New(sts.Options{Region: region, BaseEndpoint: aws.String(s.url()), Credentials: credentials.NewStaticCredentialsProvider(id, secret, "")})
 	return stscreds.NewAssumeRoleProvider(client, "arn:aws:iam::000000000000:role/"+role, func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = name })
@@ -129,7 +129,7 @@ func (s *service) remoteAs(c aws.Credentials, args ...string) (string, error) {
 	return string(out), err
 }
 
-// What people type: a role for an hour, and calls with its credentials.
+// The commands that people type: assume a role for an hour, and make calls with its credentials.
 func TestAssumeRoleWithAWSCLI(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")

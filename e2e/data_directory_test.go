@@ -29,7 +29,7 @@ func (s *service) refusesToStart() string {
 	return s.logs.tail(2)
 }
 
-// A part of the data directory that is gone, or whose bytes are others, is not taken for a new installation.
+// A data directory with a missing or changed part is not mistaken for a new installation.
 func TestMissingPartsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	s, admin := startProduction(t)
@@ -61,7 +61,7 @@ func TestMissingPartsOfTheDataDirectory(t *testing.T) {
 	content[30] ^= 1
 	must(t, os.WriteFile(secret, content, 0o600))
 
-	// Also the commands that work on the directory of a stopped service.
+	// The same applies to commands that work on the directory of a stopped service.
 	must(t, os.RemoveAll(filepath.Join(s.data, "archive")))
 	if out, err := s.commandFails("keys", "list", "--data", s.data); err == nil || !strings.Contains(out, "--accept-loss archive") {
 		t.Errorf("keys list without the archive: %v, %s", err, out)
@@ -83,7 +83,7 @@ func TestMissingPartsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// A log that was cut is lost data when what is missing was answered, and the start says how much.
+// A truncated log is data loss if the missing part was acknowledged, and the start reports how much is missing.
 func TestLostEndOfTheJournal(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -216,7 +216,7 @@ func TestDamagedArchive(t *testing.T) {
 	}
 }
 
-// incompressible is a text of n characters that a database cannot make much smaller.
+// incompressible returns a text of n characters that a database can hardly compress.
 func incompressible(n int) string {
 	text := make([]byte, n)
 	for i := range text {

@@ -26,7 +26,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The demo of a cluster goes on over the death of the leader.
+// The demo of a cluster continues after the leader is killed.
 func TestDemoCluster(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), musterBinary, "demo", "--cluster", "--exit", "--listen", porttest.Free(t)).CombinedOutput()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// smallDisk mounts a file system of its own at a directory, which takes the right to mount.
+// smallDisk mounts a small file system at a directory, which requires the privilege to mount.
 func smallDisk(t *testing.T, dir string, bytes int) {
 	t.Helper()
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(bytes), "tmpfs", dir).CombinedOutput()
@@ -117,7 +117,7 @@ func TestAttackFullDiskInTheMiddleOfAWrite(t *testing.T) {
 	}, true)
 }
 
-// A disk that fails in another way, without any right: no file may grow beyond a limit.
+// A disk that fails in another way, which requires no privileges: no file may grow beyond a limit.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
@@ -134,7 +134,7 @@ func TestFailingDisk(t *testing.T) {
 	}, false)
 }
 
-// unwell waits until the service says that it is not well, and why.
+// unwell waits until the service reports that it is unhealthy, and returns the reason.
 func (s *service) unwell() (why string) {
 	s.t.Helper()
 	eventually(s.t, "the service to be unwell", func() bool {
@@ -149,7 +149,7 @@ func (s *service) unwell() (why string) {
 	return why
 }
 
-// checkDiskFault breaks the disk. The service may recover by itself, or has to be started again.
+// checkDiskFault breaks the disk. The service may recover automatically, or must be started again.
 func checkDiskFault(t *testing.T, p *place, fault func() (end func()), recovers bool) {
 	t.Helper()
 	server := p.dial("process-1", "")
@@ -211,7 +211,7 @@ func checkDiskFault(t *testing.T, p *place, fault func() (end func()), recovers 
 	p.mustReserve(id, "afterwards")
 }
 
-// The second of two processes on one data directory refuses to start and says who holds it.
+// The second of two processes on one data directory refuses to start and names the one that holds it.
 func TestTwoProcessesOnOneDirectory(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The doctor of a service that hangs says so soon, and tells what it finds while it still looks.
+// The doctor soon reports that a service hangs, and prints its findings while it is still examining.
 func TestDoctorOfAServiceThatHangs(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// examine runs muster doctor as the operator of a service would, and returns its findings by their checks.
+// examine runs muster doctor as the operator of a service would, and returns its findings by check.
 func examine(t *testing.T, s *service, args ...string) (levels map[string]doctor.Finding, status int) {
 	t.Helper()
 	cmd := exec.Command(musterBinary, append([]string{"doctor", "--json", "--dev", "--data", s.data, "--listen", s.address}, args...)...)

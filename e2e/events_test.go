@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// events runs muster events, and returns what happened, the earliest first.
+// events runs muster events, and returns the entries, the earliest first.
 func (s *service) events(t *testing.T, kind, id string, flags ...string) (all []operator.FeedEntry) {
 	t.Helper()
 	out := s.command(append([]string{"events", "--data", s.data, "--listen", s.address, "--json", "--limit", "0", kind, id}, flags...)...)
@@ -25,7 +25,7 @@ func (s *service) events(t *testing.T, kind, id string, flags ...string) (all []
 	return all
 }
 
-// wantInOrder checks that entries have each of these in this order, with others between. Each is the kind of the object and what happened to it.
+// wantInOrder checks that the wanted entries occur in this order, possibly with others in between. Each is the kind of the object and the event.
 func wantInOrder(t *testing.T, of string, all []operator.FeedEntry, want ...string) {
 	t.Helper()
 	var lines []string
@@ -42,8 +42,8 @@ func wantInOrder(t *testing.T, of string, all []operator.FeedEntry, want ...stri
 	}
 }
 
-// One time line follows a player from login to party, ticket, match, placement, server process, the return after a lost connection, and the end, with the operator who
-// helped. It is the same from memory, after a kill, and from the archive. The objects on the way have feeds of their own.
+// One timeline follows a player from login to party, ticket, match, placement, server process, the return after a lost connection, and the end, including an operator's
+// intervention. It is the same from memory, after a kill, and from the archive. The objects on the way have their own feeds.
 func TestEventsFollowAPlayer(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -52,7 +52,7 @@ func TestEventsFollowAPlayer(t *testing.T) {
 	server := p.ready(sdkOptions{})
 	all := p.come("ann", "bob")
 	ann, bob := all[0], all[1]
-	then := func() { p.advance(time.Second) } // else all happens in one millisecond
+	then := func() { p.advance(time.Second) } // otherwise everything happens in one millisecond
 	then()
 	party := gather(ann, bob)
 	then()

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// Exports that continue each other have every placement that the client was told of, each once, also when some of them are killed.
+// A series of exports contains every acknowledged placement exactly once, even if some of the exports are killed.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

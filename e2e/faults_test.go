@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// troubles are the lines that the console's overview shows first, as plain text, each with the cause and the next step.
+// troubles returns the first lines of the console's overview as plain text, each with the cause and the next step.
 func (s *service) troubles() (lines []string) {
 	s.t.Helper()
 	resp, err := http.Get(s.url() + "/console/")
@@ -44,13 +44,13 @@ func (s *service) troubles() (lines []string) {
 
 var tag = regexp.MustCompile(`<[^>]*>`)
 
-// names waits until a line of the overview has all the words: those of the cause, and of the next step.
+// names waits until a line of the overview contains the words of the cause and of the next step.
 func (s *service) names(cause, step string) {
 	s.t.Helper()
 	s.namesAfter(func() {}, cause, step)
 }
 
-// namesAfter does something before each look.
+// namesAfter is names, and calls do before each look.
 func (s *service) namesAfter(do func(), cause, step string) {
 	s.t.Helper()
 	var last []string
@@ -74,7 +74,7 @@ func (s *service) explains(kind, id, why string) {
 	}
 }
 
-// agent runs an agent on the place's compute, with one server process by this launch path and parameters below a directory. It ends with the test, and its server processes do, too.
+// agent runs an agent on the place's compute, with one server process with this launch path and parameters in a directory. The agent and its server processes end with the test.
 func (p *place) agent(root, launch, parameters string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
@@ -98,7 +98,7 @@ func (p *place) agent(root, launch, parameters string) {
 	})
 }
 
-// Ten faults, each in a service of its own: the overview names the cause and the next step, and muster explain of the object gives the same reason.
+// Ten faults, each in its own service: the overview names the cause and the next step, and muster explain of the object gives the same reason.
 func TestOverviewNamesFaults(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(t *testing.T){

@@ -15,7 +15,7 @@ import (
 	game "github.com/musterhq/muster/examples/arena"
 )
 
-// program is a game server or another helper that runs beside the service.
+// program is a game server or another helper process.
 type program struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -103,7 +103,7 @@ type sdkServer struct {
 	more   chan struct{} // closed and replaced with every event
 }
 
-// sdkLine is what such a server prints: see serversdk/main.go.
+// sdkLine is a line of such a server's output: see serversdk/main.go.
 type sdkLine struct {
 	Reply, Event, Error, Value string
 	Type                       int
@@ -129,7 +129,7 @@ type sdkPlayer struct {
 	CreationTime, TerminationTime                                                    int64
 }
 
-// sdkOptions are how a server connects; what is empty comes from the place.
+// sdkOptions determine how a server connects; empty fields come from the place.
 type sdkOptions struct {
 	version string // 5.5.0
 	url     string
@@ -190,7 +190,7 @@ func (s *sdkServer) listen(in io.Reader) {
 	}
 }
 
-// do makes one call of the SDK and waits for its end. Calls of one server are made one after the other.
+// do makes one call of the SDK and waits for its end. A server makes one call at a time.
 func (s *sdkServer) do(words ...string) sdkLine {
 	s.t.Helper()
 	s.begin(words...)
@@ -216,7 +216,7 @@ func (s *sdkServer) finish() sdkLine {
 	}
 }
 
-// must makes a call that has to succeed.
+// must makes a call that must succeed.
 func (s *sdkServer) must(words ...string) sdkLine {
 	s.t.Helper()
 	l := s.do(words...)
@@ -249,14 +249,14 @@ func (s *sdkServer) untilEvent(kind string, n int) sdkLine {
 	}
 }
 
-// connections is how many the SDK has made by now, as its log says. Its first line may come behind a reply, which has another pipe.
+// connections returns how many connections the SDK has made, according to its log. The first log line may arrive after a reply, which uses another pipe.
 func (s *sdkServer) connections() int {
 	s.until(": starting\n")
 	return strings.Count(s.logs.String(), ": starting\n")
 }
 
-// untilConnected waits until it has made one more than before. A request that it writes to a lost connection is lost: it sends
-// none again.
+// untilConnected waits until the SDK has made one more connection than before. It does not repeat a request that it wrote to a lost
+// connection.
 func (s *sdkServer) untilConnected(before int) {
 	s.t.Helper()
 	eventually(s.t, "the game server to be back", func() bool { return s.connections() > before })
@@ -274,7 +274,7 @@ func (s *sdkServer) countEvents(kind string) int {
 	return n
 }
 
-// ready starts a server and brings it to where it can host a session.
+// ready starts a server and waits until it can host a session.
 func (p *place) ready(o sdkOptions) *sdkServer {
 	p.t.Helper()
 	s := p.startSDKServer(o)

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// Every command of the README and the guides is run by a test, or stands here with the reason why it is not.
+// A test runs every command in the README and the guides, or the command is listed here with the reason why not.
 
-// wholePages are pages whose commands a test runs one after the other, as they stand.
+// wholePages are pages whose commands a test runs unchanged, one after another.
 var wholePages = map[string]string{
 	"docs/guide/queues.md":          "guideToQueues",
 	"docs/guide/matchmaking.md":     "TestGuideToMatchmaking",
@@ -150,7 +150,7 @@ var notRun = map[string]map[string]string{
 
 var shellCommand = regexp.MustCompile(`^(gl|aws|muster|bin/[a-z-]+|arena-server|arena-client|curl|for|alias|export|make|openssl|printf|sudo|[A-Z_]+=(\S+ [a-z./]|\$\()\S*) `)
 
-// shellCommands are the commands of a page in the order in which they stand: in indented lines and in fenced blocks of a shell.
+// shellCommands returns the commands of a page in order: from indented lines and from fenced shell blocks.
 func shellCommands(t *testing.T, page string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", page))
@@ -188,7 +188,7 @@ func shellCommands(t *testing.T, page string) (commands []string) {
 	return commands
 }
 
-// exempt is the beginning in notRun that a command of a page has.
+// exempt returns the entry in notRun that a command of a page begins with.
 func exempt(page, command string) string {
 	for beginning := range notRun[page] {
 		if strings.HasPrefix(command, beginning) && !(page == "docs/guide/security.md" && strings.Contains(command, "--data DIR")) {
@@ -229,8 +229,8 @@ func TestEveryCommandOfTheGuidesIsAccountedFor(t *testing.T) {
 	}
 }
 
-// shellFor is what a reader of the guides has: an environment without settings, gl and muster, in the repository. Where the pages say
-// 127.0.0.1:8080, the service is.
+// shellFor runs a script with the setup of a guide's reader: an environment without settings, gl and muster, in the repository. The service replaces
+// 127.0.0.1:8080 on the pages.
 func (c *cli) shellFor(t *testing.T, script string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eo pipefail; shopt -s expand_aliases\n"+strings.ReplaceAll(script, "127.0.0.1:8080", c.address))
@@ -243,7 +243,7 @@ func (c *cli) shellFor(t *testing.T, script string) (string, error) {
 	return string(out), err
 }
 
-// untilMetric is a line of a shell that waits until a metric has a series with a value.
+// untilMetric returns a shell line that waits until a metric has a series with a value.
 func untilMetric(name, labels, value string) string {
 	return fmt.Sprintf("until curl -s http://127.0.0.1:8080/metrics | grep -q '^%s{.*%s.*} %s$'; do sleep 0.1; done\n", name, labels, value)
 }
@@ -282,7 +282,7 @@ func TestGuideToTheFirstSession(t *testing.T) {
 	}
 }
 
-// The commands of the README's first page, word by word.
+// The commands of the README, verbatim.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	g := &guide{cli: newCLI(startService(t)), ids: map[string]string{}, answers: map[string]object{}}
@@ -302,7 +302,7 @@ func TestREADME(t *testing.T) {
 	g.expect(g.answers["describe-player-sessions"], map[string]any{"PlayerSessions.PlayerId": "PlayerOne", "PlayerSessions.Status": "RESERVED"})
 }
 
-// The commands of the pages for operators, with what their words in capitals stand for.
+// The commands of the pages for operators, with values for their words in capitals.
 func TestGuidesToOperating(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

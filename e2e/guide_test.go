@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// guideToQueues runs the commands of docs/guide/queues.md as they stand, and checks what the page says of them.
+// guideToQueues runs the commands of docs/guide/queues.md unchanged, and checks the page's statements about them.
 func guideToQueues(t *testing.T, c *cli) {
 	g := &guide{cli: c, ids: map[string]string{}, answers: map[string]object{}}
 	for _, command := range commandsOf(t, "../docs/guide/queues.md") {
@@ -115,7 +115,7 @@ func (g *guide) do(command string) {
 	}
 }
 
-// shell runs a command with gl and muster as the page has them.
+// shell runs a command with gl and muster as on the page.
 func (g *guide) shell(command string) string {
 	g.t.Helper()
 	script := fmt.Sprintf("set -e\ngl() { %s --endpoint-url %s --region %s --output json gamelift \"$@\"; }\nmuster() { %s \"$@\" --listen %s; }\n%s",

@@ -22,7 +22,7 @@ func crashFor(t *testing.T) time.Duration {
 	return 30 * time.Second
 }
 
-// kill -9 again and again under load. Seats that are accepted late, over several restarts, keep their time; lists of a fleet show
+// Repeated kill -9 under load. Seats that are accepted late, after several restarts, keep their time; lists of a fleet show
 // every acknowledged game session while sessions move to the archive.
 func TestHistoryThroughKills(t *testing.T) {
 	t.Parallel()

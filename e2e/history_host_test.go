@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// crashHost is one game server process after another on one slot. It connects again whenever it has to.
+// crashHost runs one game server process after another in a slot. It reconnects whenever necessary.
 type crashHost struct {
 	h       *history
 	mu      sync.Mutex
@@ -72,7 +72,7 @@ func (c *crashHost) request(ctx context.Context, action, members string) error {
 	return err
 }
 
-// serve hosts game sessions of that length, one process for each; zero: one game session until the end.
+// serve hosts game sessions of a given length, each in its own process; zero: one game session until the end.
 func (c *crashHost) serve(ctx context.Context, slot int, length time.Duration) {
 	for n := 0; ctx.Err() == nil; n++ {
 		c.mu.Lock()

@@ -18,22 +18,22 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// history is what clients were told by a service that crashes again and again, and what contradicts it.
+// history is the knowledge of clients of a repeatedly crashing service, and the contradictions to it.
 type history struct {
 	p           *place
 	api         *gamelift.Client
 	reservation time.Duration
 
 	mu        sync.Mutex
-	games     map[string]string // acknowledged: how
+	games     map[string]string // how each was acknowledged
 	order     []string
 	seats     map[string]types.PlayerSessionStatus // what was acknowledged last
-	doubt     map[string]types.PlayerSessionStatus // asked for, without an answer
+	doubt     map[string]types.PlayerSessionStatus // requested, without an answer
 	pushes    map[string][]string                  // processes that were told of a game session, by its id
 	open      []*openGame
 	findings  []string
 	up        time.Time     // since when the service answers; zero while it is down
-	served    time.Duration // how long it did before
+	served    time.Duration // how long it answered before
 	accepts   atomic.Int64
 	lists     atomic.Int64
 	listed    atomic.Int64
@@ -60,7 +60,7 @@ func (h *history) finding(format string, args ...any) {
 	h.findings = append(h.findings, fmt.Sprintf(format, args...))
 }
 
-// clock is how long the service has answered.
+// clock returns how long the service has answered in total.
 func (h *history) clock() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func untilAnswered[T any](ctx context.Context, call func(context.Context) (T, er
 	}
 }
 
-// answered tells a refusal from a call whose outcome is unknown.
+// answered distinguishes a refusal from a call with an unknown outcome.
 func answered(err error) bool {
 	status, ok := errors.AsType[*linkclient.StatusError](err)
 	if ok {
@@ -111,7 +111,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// create starts game sessions, directly and by placements, and notes those that were acknowledged.
+// create starts game sessions, directly and by placements, and records the acknowledged ones.
 func (h *history) create(ctx context.Context, backend int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		token := fmt.Sprintf("backend-%d-%d", backend, n)
@@ -163,8 +163,8 @@ func (h *history) acknowledged(game, how string) {
 	h.games[game] = how
 }
 
-// list reads all game sessions of the fleet, page by page, on through crashes. What was acknowledged before it began must be
-// there, live or ended, and once: only the next attempt of a placement, created while the list is read, has the id of an earlier one.
+// list reads all game sessions of the fleet, page by page, through crashes. Sessions that were acknowledged before must occur
+// exactly once, live or ended: only the next attempt of a placement, created during the reading, may have the id of an earlier one.
 func (h *history) list(ctx context.Context) {
 	h.mu.Lock()
 	want := slices.Clone(h.order)
@@ -265,7 +265,7 @@ func (h *history) play(ctx context.Context, who string) {
 	}
 }
 
-// isOpen reports whether the game server has not begun to end the game session.
+// isOpen reports whether the game server has not yet begun to end the game session.
 func (h *history) isOpen(game *openGame) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -309,7 +309,7 @@ func (h *history) start(ctx context.Context, hosts, churning, players int) *sync
 	return &all
 }
 
-// check holds everything against the service once more, now that it is left in peace.
+// check compares everything with the service once more, without load.
 func (h *history) check(t *testing.T) {
 	t.Helper()
 	h.list(t.Context())

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Every operation that is served, and its main error, with the current SDK for JavaScript, which speaks JSON; the steps are
+// Every served operation and its main error, with the current SDK for JavaScript, which uses JSON. The steps are
 // in js/walkthrough.js and in stories/.
 func TestOperationsWithJavaScriptSDK(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("js/node_modules"); err != nil {
 		t.Fatal("js/node_modules is missing: run scripts/test-needs.sh")
 	}
-	s := startService(t, "--virtual-clock") // whatever the machine takes for a call
+	s := startService(t, "--virtual-clock") // so that the duration of calls does not matter
 	cmd := exec.CommandContext(t.Context(), "node", "operations.js")
 	cmd.Dir = "js"
 	cmd.Env = cleanEnvironment("MUSTER_URL="+s.url(), "ARENA_SERVER="+arenaServerBinary, "ARENA_CLIENT="+arenaClientBinary)

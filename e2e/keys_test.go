@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// startProduction starts Muster without --dev, with an admin key that was made before.
+// startProduction starts Muster without --dev, with an existing admin key.
 func startProduction(t *testing.T, args ...string) (s *service, admin *gamelift.Client) {
 	t.Helper()
 	s = newService(t, append(args, "--dev=false")...)
@@ -46,7 +46,7 @@ func (s *service) command(args ...string) string {
 	return out
 }
 
-// commandFails is command for one that may.
+// commandFails is command for a command that may fail.
 func (s *service) commandFails(args ...string) (string, error) {
 	cmd := exec.Command(musterBinary, args...)
 	cmd.Env = cleanEnvironment("HOME=" + s.t.TempDir())
@@ -151,8 +151,8 @@ func TestClockSkew(t *testing.T) {
 	}
 }
 
-// A profile written by muster aws-profile works with a CLI that reads endpoints from it, and, the endpoint named, with
-// Debian's.
+// A profile written by muster aws-profile works with a CLI that reads endpoints from profiles, and with Debian's if the endpoint is
+// named.
 func TestAWSProfile(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")
@@ -193,8 +193,8 @@ func TestServerSDKWithAccessKey(t *testing.T) {
 		"GAMELIFT_REGION=us-east-1", "GAMELIFT_ACCESS_KEY=" + id, "GAMELIFT_SECRET_KEY=" + secret}})
 	server.must("init")
 	server.must("ready", "7777")
-	// The SDK is deaf while it changes over to a new connection, so none is asked for as long as the signature is good: a game
-	// session that is wanted right after the process got ready begins at once.
+	// The SDK receives nothing while it switches to a new connection, so the service requests none while the signature is valid: a game
+	// session that is created right after the process became ready begins at once.
 	s.client = admin
 	p.createGameSession(2)
 	server.untilEvent("start", 1)
@@ -210,7 +210,7 @@ func TestServerSDKWithAccessKey(t *testing.T) {
 	wrong.until("Response body is: forbidden")
 }
 
-// A token that nears its end is replaced over the connection, and nothing is lost.
+// A token that is about to expire is replaced over the connection, and nothing is lost.
 func TestTokenIsRefreshed(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--virtual-clock", "--token-lifetime", "10m").prepare()
@@ -225,7 +225,7 @@ func TestTokenIsRefreshed(t *testing.T) {
 	server.must("ending")
 }
 
-// Until the compute is deregistered; then its token is void and its servers are asked to end.
+// When the compute is deregistered, its token becomes invalid and its servers are asked to end.
 func TestDeregisteredCompute(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

@@ -73,7 +73,7 @@ func TestGameServersThatLie(t *testing.T) {
 	}
 }
 
-// One answer for each copy of a request, one effect for all, on this connection and on another.
+// Each copy of a request gets an answer, and all together have one effect, on this connection and on another.
 func TestRepeatedRequests(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -87,7 +87,7 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 	must(t, server.RemovePlayer(t.Context(), id, psess))
 	first := server.Client
-	server.connect() // beside the first
+	server.connect() // in addition to the first
 	for _, link := range []*linkclient.Client{first, server.Client} {
 		if _, err := link.DoWithID(t.Context(), request, "AcceptPlayerSession", linkclient.PlayerMembers(id, psess)); err != nil {
 			t.Errorf("a copy after the player left: %v, want the first answer", err)
@@ -116,7 +116,7 @@ func TestFloodingGameServer(t *testing.T) {
 				return
 			default:
 				if flood.Text(`{"Action":"HeartbeatServerProcess","RequestId":"x","HealthStatus":true}`) != nil {
-					return // it was thrown out
+					return // the service closed its connection
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func TestFloodingGameServer(t *testing.T) {
 	p.staysHealthy()
 }
 
-// The orderly end of the service closes connections without a close frame: one would strand C++ and old Go servers.
+// The service ends connections without a close frame when it stops: a close frame would strand C++ and old Go servers.
 func TestNoCloseFrameAtTheEnd(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -147,7 +147,7 @@ func TestNoCloseFrameAtTheEnd(t *testing.T) {
 	}
 }
 
-// The ways in which other SDKs write their address and themselves.
+// The forms in which other SDKs write the address and identify themselves.
 func TestConnectionsOfOtherSDKs(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// seatOp is one operation on the seats of a game session, as a client saw it.
+// seatOp is one operation on the seats of a game session, from a client's view.
 type seatOp struct {
 	game string
 	kind string // reserve, free or count
@@ -23,7 +23,7 @@ type seatAnswer struct {
 	count int32 // count: how many are held
 }
 
-// seats is what a correct service is: a number, for each session on its own.
+// seats is the model of a correct service: a separate counter for each session.
 func seats(playersMax int32) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -73,7 +73,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 	if testing.Short() {
 		rounds = 15
 	}
-	p := startService(t, "--reservation", "10m").prepare() // the model knows no reservation that ends by itself
+	p := startService(t, "--reservation", "10m").prepare() // the model has no reservations that expire
 	servers := make([]*bareServer, games)
 	ids := make([]string, games)
 	for i := range servers {

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// bareServer is a game server without an SDK: a protocol client that can do what no SDK would.
+// bareServer is a game server without an SDK: a protocol client that can do things that no SDK would.
 type bareServer struct {
 	*linkclient.Client
 	place   *place
@@ -19,7 +19,7 @@ type barePush struct {
 	game         string // the game session that it names
 }
 
-// dial connects a process through an address, the service's own when it is empty.
+// dial connects a process to an address; empty: the service's own.
 func (p *place) dial(process, address string) *bareServer {
 	p.t.Helper()
 	if address == "" {

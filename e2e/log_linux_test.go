@@ -25,13 +25,13 @@ func withPipe(t *testing.T, args ...string) (s *service, log *os.File) {
 	return s, log
 }
 
-// hangup has the service log a line.
+// hangup makes the service log a line.
 func (s *service) hangup() {
 	s.t.Helper()
 	must(s.t, s.cmd.Process.Signal(syscall.SIGHUP))
 }
 
-// The program that reads the log dies, as the journal of systemd may. The service lives on, and says that its log is lost.
+// The program that reads the log dies, as systemd's journal may. The service continues, and reports that its log is lost.
 func TestServiceSurvivesTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	s, log := withPipe(t)
@@ -43,7 +43,7 @@ func TestServiceSurvivesTheReaderOfItsLog(t *testing.T) {
 	s.stop()
 }
 
-// The program that reads the log hangs. The service answers as before, and goes on with its log when the program does.
+// The program that reads the log hangs. The service still answers, and continues its log when the program continues.
 func TestServiceDoesNotWaitForTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	s, log := withPipe(t)

@@ -62,7 +62,7 @@ func TestRunFromARelease(t *testing.T) {
 	}
 }
 
-// Without modules and without a network, make run says in two lines what is missing and what to do.
+// Without modules and without a network, make run reports in two lines what is missing and what to do.
 func TestRunWithoutModules(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../scripts/run.sh", "--compile")

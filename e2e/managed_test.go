@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// valve is a proxy that stops passing bytes on when so many have passed, so that a test meets a transfer in its middle.
+// valve is a proxy that stops forwarding after a number of bytes, so that a test can interrupt a transfer in the middle.
 type valve struct {
 	listener net.Listener
 	to       string
@@ -28,7 +28,7 @@ type valve struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	passed int64
-	shutAt int64 // it is shut when so many have passed; 0: never
+	shutAt int64 // the number of bytes after which it is shut; 0: never
 }
 
 func newValve(t *testing.T, to string) *valve {
@@ -88,7 +88,7 @@ func (p valvePart) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// shutAfter lets so many more bytes pass, and returns the number before.
+// shutAfter lets n more bytes pass, and returns the number so far.
 func (v *valve) shutAfter(n int64) (before int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,8 +118,8 @@ func (v *valve) count() int64 {
 	return v.passed
 }
 
-// From a directory to a game session on a host that joined with a token, with the programs as users have them. The service is killed in the middle of the upload and of the fetch, the
-// agent in the middle of the fetch; each transfer goes on where it was.
+// From a directory to a game session on a host that joined with a token, with the same programs as users. The service is killed in the middle of the upload and of the fetch, the
+// agent in the middle of the fetch; each transfer continues where it was interrupted.
 func TestManagedFleetThroughKills(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// settled are the statuses that do not pass by themselves.
+// settled are the statuses that do not change by themselves.
 var settled = []types.MatchmakingConfigurationStatus{"REQUIRES_ACCEPTANCE", "COMPLETED", "CANCELLED", "TIMED_OUT", "FAILED"}
 
-// untilSettled waits until nothing moves in these tickets.
+// untilSettled waits until these tickets no longer change.
 func (s *service) untilSettled(ids ...string) []types.MatchmakingTicket {
 	s.t.Helper()
 	var tickets []types.MatchmakingTicket
@@ -27,10 +27,10 @@ func (s *service) untilSettled(ids ...string) []types.MatchmakingTicket {
 	return tickets
 }
 
-// TestGuideToMatchmaking runs the commands of docs/guide/matchmaking.md as they stand, and checks what the page says of them.
+// TestGuideToMatchmaking runs the commands of docs/guide/matchmaking.md unchanged, and checks the page's statements about them.
 func TestGuideToMatchmaking(t *testing.T) {
 	t.Parallel()
-	c := newCLI(startService(t, "--virtual-clock")) // whatever the machine takes for a command
+	c := newCLI(startService(t, "--virtual-clock")) // so that the duration of commands does not matter
 	g := &guide{cli: c, ids: map[string]string{}, answers: map[string]object{}}
 	var described []object
 	for _, command := range commandsOf(t, "../docs/guide/matchmaking.md") {
@@ -64,7 +64,7 @@ func TestGuideToMatchmaking(t *testing.T) {
 	c.expect(described[4], map[string]any{"TicketList.Status": "CANCELLED", "TicketList.StatusMessage": "Cancelled by request."})
 }
 
-// matchData is what a game server reads.
+// matchData is the matchmaker data that a game server reads.
 type matchData struct {
 	MatchID          string `json:"matchId"`
 	ConfigurationARN string `json:"matchmakingConfigurationArn"`
@@ -86,8 +86,8 @@ func readMatchData(t *testing.T, text string) (d matchData, players []string) {
 	return d, players
 }
 
-// The whole way with the official server SDK: a match, the teams in the server's hands, a backfill that it asks for, also
-// across a crash of the service, and one that it takes back.
+// The whole flow with the official server SDK: a match, its teams at the server, a backfill that the server requests, also
+// across a crash of the service, and one that it cancels.
 func TestMatchReachesTheGameServer(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// exposition is what /metrics shows, read by Prometheus' own parser.
+// exposition is the content of /metrics, parsed by Prometheus' own parser.
 type exposition map[string]*dto.MetricFamily
 
 func (s *service) exposition(t *testing.T) exposition {
@@ -27,7 +27,7 @@ func (s *service) exposition(t *testing.T) exposition {
 	return families
 }
 
-// value is the value of the one series with these labels, as name, value, name, value; of a histogram the number of samples.
+// value returns the value of the only series with these labels, given as name, value, name, value; for a histogram the number of samples.
 func (e exposition) value(name string, labels ...string) (value float64, ok bool) {
 	f := e[name]
 	for _, m := range f.GetMetric() {
@@ -68,8 +68,8 @@ func (e exposition) atLeast(t *testing.T, least float64, name string, labels ...
 	}
 }
 
-// A service in production, with neither matchmaking nor player flow, shows what runs, who called what and how long that took, and
-// how its store, its connections and its program are.
+// A service in production, without matchmaking and player flow, shows what runs, the calls with their durations, and
+// the state of its store, its connections and its process.
 func TestMetricsWhileSessionsRun(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The guide from GameLift, command by command as it stands, from one installation to another.
+// The guide from GameLift, command by command, from one installation to another.
 func TestGuideFromGameLift(t *testing.T) {
 	t.Parallel()
 	cloud, here := startService(t), startService(t)
@@ -65,7 +65,7 @@ func TestGuideFromGameLift(t *testing.T) {
 		t.Errorf("the page has %d commands, want at least 15", ran)
 	}
 
-	// What is there now is what was there.
+	// The new installation has the same resources as the old one.
 	const queues = `describe-game-session-queues | jq -cS '.GameSessionQueues[] | {Name, TimeoutInSeconds, PlayerLatencyPolicies, PriorityConfiguration, CustomEventData}'`
 	if got, want := shell(here, "gl "+queues), shell(here, "cloud "+queues); got != want || !strings.Contains(got, "custom-paris") {
 		t.Errorf("the queues are\n%swant\n%s", got, want)

@@ -27,7 +27,7 @@ func newestClient(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// lastOpened is the path of the page that a program has opened last.
+// lastOpened returns the path of the page that a program opened last.
 func (x *workplace) lastOpened() string {
 	x.t.Helper()
 	x.mu.Lock()
@@ -94,7 +94,7 @@ func TestNewestAWSCLI(t *testing.T) {
 	fails("", "gamelift", "list-fleets", "--profile", "dev")
 }
 
-// append adds to a file of the person.
+// append appends to a file of the person.
 func (x *workplace) append(name, text string) {
 	x.t.Helper()
 	f, err := os.OpenFile(filepath.Join(x.home, name), os.O_APPEND|os.O_WRONLY, 0)

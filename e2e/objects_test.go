@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// A cluster with an object store: a build that was uploaded at one node, by S3, is served by the others after the loss of that node, and none of them has it on its disk.
+// A cluster with an object store: after the loss of the node to which a build was uploaded with S3, the other nodes serve it, and none of them has it on its disk.
 func TestObjectStore(t *testing.T) {
 	t.Parallel()
 	backend := s3mem.New()

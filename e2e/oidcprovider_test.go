@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// A person signs in through an identity provider that others have written, by its own pages, and gets into the console. Its answers are what a provider of the studio sends:
-// discovery, keys, a code for PKCE, an ID token, userinfo and refresh tokens, with which the service confirms the person again.
+// A person signs in through a third-party identity provider, on its own pages, and gets into the console. The provider sends everything that a studio's provider does:
+// discovery, keys, a code for PKCE, an ID token, userinfo, and refresh tokens, with which the service confirms the person again.
 func TestAnOpenIDProviderOfOthers(t *testing.T) {
 	t.Parallel()
 	_, port, _ := net.SplitHostPort(porttest.Free(t))

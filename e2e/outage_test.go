@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/mustertest"
 )
 
-// hosted is a service with a clock of the test's own, a real game server behind a network that can be cut, and a game
-// session on it that Ann plays in and Bob has a seat of.
+// hosted is a service with a clock that the test moves, a real game server behind a network that can be cut, and a game
+// session on it in which Ann plays and Bob has a seat.
 type hosted struct {
 	*testing.T
 	*mustertest.Server
@@ -92,7 +92,7 @@ func (h *hosted) is(status gameclient.SessionStatus, seats ...string) {
 	}
 }
 
-// untilOver lets time pass until the service has given the game session up.
+// untilOver lets time pass until the service has given up the game session.
 func (h *hosted) untilOver() {
 	h.Helper()
 	began := h.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providertest"
 )
 
-// peopleFile is the settings of a provider whose group dev may do everything.
+// peopleFile returns the settings of a provider whose group dev may do everything.
 func peopleFile(t *testing.T, p *providertest.Provider) string {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -90,7 +90,7 @@ func TestPeopleInABrowser(t *testing.T) {
 	}
 }
 
-// People of the installation's own are added, changed and removed over the network, by administrators alone.
+// Only administrators add, change and remove the installation's own people over the network.
 func TestPeopleCommands(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t)

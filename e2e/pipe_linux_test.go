@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// led runs a command whose standard output leads to a file, and returns what it says besides.
+// led runs a command with its standard output redirected to a file, and returns its other output.
 func (s *service) led(path string, args ...string) (said string, err error) {
 	s.t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
@@ -22,7 +22,7 @@ func (s *service) led(path string, args ...string) (said string, err error) {
 	return errors.String(), err
 }
 
-// In a container whose file system is read-only, a backup and a support bundle leave through the standard output. A backup that could not leave does not count.
+// In a container with a read-only file system, a backup and a support bundle are written to standard output. A backup that could not be written does not count.
 func TestThroughTheStandardOutput(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -27,8 +27,8 @@ func (s *service) placement(id string) types.GameSessionPlacement {
 	return *out.GameSessionPlacement
 }
 
-// The answer to StartGameSessionPlacement is lost on its way, so the SDK sends the request again by itself. The caller gets the error
-// that the id was used before, and so knows that the first request arrived; there is one placement, and it gets one game session, also if
+// The answer to StartGameSessionPlacement is lost, so the SDK repeats the request. The caller gets the error
+// that the id was used before, and so knows that the first request arrived. There is one placement, and it gets one game session, even if
 // the service crashes before.
 func TestPlacementWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()

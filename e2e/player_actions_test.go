@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A server that has only the server SDK ends its process when the game is over: its players hear that the game has ended, not that
-// it was terminated. After that every call about the game is answered alike, but for a repeat of Game.EndGame.
+// A server that has only the server SDK ends its process when the game is over: its players are told that the game has ended, not that
+// it was terminated. After that, every call about the game gets the same answer, except a repeat of Game.EndGame.
 func TestGameEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -45,7 +45,7 @@ func TestGameEndsWithItsServer(t *testing.T) {
 	p.noViolations(t)
 }
 
-// only is what an object has under some names.
+// only returns some members of an object.
 func (o object) only(names ...string) object {
 	few := object{}
 	for _, name := range names {
@@ -54,8 +54,8 @@ func (o object) only(names ...string) object {
 	return few
 }
 
-// Allowed actions change without the keys: by a member who becomes ready, a held seat, a lock. A user interface can follow the stream
-// alone.
+// Allowed actions change without a change of the keys: because of a member who becomes ready, a held seat, or a lock. A user interface only needs
+// to follow the stream.
 func TestAllowedActionsAreTold(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t, "--player-rates", "get-flow=off")
@@ -97,7 +97,7 @@ func TestAllowedActionsAreTold(t *testing.T) {
 	p.noViolations(t)
 }
 
-// hearsAction takes events until one says that an action is allowed, or that it is not.
+// hearsAction reads events until one reports that an action is allowed, or not.
 func (p *flowPlayer) hearsAction(action string, want bool) {
 	p.t.Helper()
 	p.untilOne(fmt.Sprintf("allowed_actions with %s: %v", action, want), func(o object) bool {

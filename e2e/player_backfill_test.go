@@ -63,7 +63,7 @@ func TestBackfillWaitsWhileASeatIsKept(t *testing.T) {
 
 			ask(p, server, instance, started.MatchmakerData)
 			cyd.call("Matchmaking.EnterMatchmaking", object{"queue": "duel"})
-			p.advance(2 * time.Minute) // with as many looks of the matchmaker as it takes
+			p.advance(2 * time.Minute) // with as many passes of the matchmaker as it takes
 			if s := cyd.stands("MATCHMAKING", ""); s.text("ticket", "status") != "SEARCHING" {
 				t.Errorf("while the seat is kept, the newcomer has %v", s.at("ticket"))
 			}

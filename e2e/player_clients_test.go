@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// libraryPlayer is a player on our own library.
+// libraryPlayer is a player with our own library.
 type libraryPlayer struct {
 	t *testing.T
 	*gameclient.Player
@@ -30,7 +30,7 @@ func (s *service) loginLibrary(t *testing.T, name string, change ...func(*gamecl
 	return &libraryPlayer{t, p}
 }
 
-// await takes events until one fits. Those of a player have no gap.
+// await reads events until one fits. The events of a player have no gap.
 func (p *libraryPlayer) await(kind gameclient.EventType, fits func(gameclient.Event) bool) gameclient.Event {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
@@ -50,7 +50,7 @@ func becomes(status gameclient.MembershipStatus) func(gameclient.Event) bool {
 	return func(e gameclient.Event) bool { return e.New == status }
 }
 
-// wholeStory is two players on the library, from the party to the end of the game, with a crash of one on the way.
+// wholeStory plays two players with the library, from the party to the end of the game, with a crash of one of them.
 func wholeStory(t *testing.T, p *place, change ...func(*gameclient.PlayerOptions)) {
 	p.queue("duo")
 	p.matchOf("duo", "2")

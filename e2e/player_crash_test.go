@@ -7,7 +7,7 @@ import (
 )
 
 // One story, from the party to the end of the game. The service is killed before the first step and after each one; acknowledged changes
-// exist after the restart, and the story continues. The game server uses the official SDK, which reconnects by itself.
+// exist after the restart, and the story continues. The game server uses the official SDK, which reconnects automatically.
 func TestStoryOverKills(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

@@ -45,7 +45,7 @@ var realmDocuments = sync.OnceValues(func() (*documents, error) {
 	return d, nil
 })
 
-// closeSchemas takes back what leaves room in a document for later services: this one says nothing that is not in it.
+// closeSchemas removes the extension points of a document for later services: this service sends nothing that is not documented.
 func closeSchemas(part any) {
 	switch x := part.(type) {
 	case map[string]any:
@@ -71,7 +71,7 @@ func closeSchemas(part any) {
 	}
 }
 
-// check holds a text against a part of a document.
+// check validates a text against a part of a document.
 func (d *documents) check(realm string, path []string, text []byte) error {
 	at := "muster:" + realm + "#"
 	for _, step := range path {
@@ -95,7 +95,7 @@ func (d *documents) check(realm string, path []string, text []byte) error {
 	return schema.Validate(parsed)
 }
 
-// isAsDocumented holds an answer against the document of its realm.
+// isAsDocumented validates an answer against the document of its realm.
 func isAsDocumented(realm, call string, status int, answer []byte) error {
 	d, err := realmDocuments()
 	if err != nil {
@@ -112,7 +112,7 @@ func isAsDocumented(realm, call string, status int, answer []byte) error {
 	return nil
 }
 
-// frameIsAsDocumented holds what a player's stream brings against the document: events, which are numbered, and hello.
+// frameIsAsDocumented validates the frames of a player's stream against the document: events, which are numbered, and hello.
 func frameIsAsDocumented(frame object) error {
 	name := frame.text("type")
 	switch {
@@ -135,7 +135,7 @@ func frameIsAsDocumented(frame object) error {
 	return nil
 }
 
-// What is not in the documents is noticed.
+// The validation notices content that is not in the documents.
 func TestDocumentsAreHeldAgainst(t *testing.T) {
 	t.Parallel()
 	const keys = `"flow":{"rev":0,"seq":0,"phase":"IDLE","keys":{}}`

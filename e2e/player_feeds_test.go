@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// listen opens a stream of the partner realm by hand. What it gets is taken like a player's frames.
+// listen opens a stream of the partner realm by hand. Its frames are handled like a player's.
 func (s *service) listen(t *testing.T, path, protocol string) *flowPlayer {
 	t.Helper()
 	p := &flowPlayer{t: t, service: s, name: path, more: make(chan struct{})}
@@ -28,7 +28,7 @@ func (s *service) listen(t *testing.T, path, protocol string) *flowPlayer {
 	return p
 }
 
-// A game server gets notices about the players of its game: who comes back with which player session, who has left and why. It loses its
+// A game server gets notices about the players of its game: who returns with which player session, and who left and why. It loses its
 // stream, and the service is killed meanwhile; no later notice is missing.
 func TestGameServerIsTold(t *testing.T) {
 	t.Parallel()
@@ -156,7 +156,7 @@ func gameSearches(t *testing.T, made bool) {
 	s.noViolations(t)
 }
 
-// studio is a backend that takes events by a webhook.
+// studio is a backend that receives events by a webhook.
 type studio struct {
 	t      *testing.T
 	server *httptest.Server
@@ -164,7 +164,7 @@ type studio struct {
 	mu     sync.Mutex
 	key    string
 	broken bool
-	told   int // messages that it did not take
+	told   int // messages that it refused
 	events []object
 }
 
@@ -199,7 +199,7 @@ func (x *studio) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.events = append(x.events, message.Events...)
 }
 
-// is changes whether the backend works, and tells how often it was asked in vain.
+// is sets whether the backend works, and returns how many messages it refused.
 func (x *studio) is(broken bool) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -207,7 +207,7 @@ func (x *studio) is(broken bool) int {
 	return x.told
 }
 
-// until waits until an event has come that fits, and returns the types of all, each one once, by their numbers.
+// until waits for a fitting event, and returns the types of all distinct events in the order of their numbers.
 func (x *studio) until(what string, fits func(object) bool) (types []string) {
 	x.t.Helper()
 	eventually(x.t, what, func() bool {
@@ -241,7 +241,7 @@ func (x *studio) until(what string, fits func(object) bool) (types []string) {
 }
 
 // The studio gets players' events by a webhook that is down for a while, and the service is killed meanwhile. Every event arrives at
-// least once, in order, also those that the player's client has acknowledged.
+// least once and in order, including events that the player's client has acknowledged.
 func TestStudioIsTold(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

@@ -44,7 +44,7 @@ func playInTypeScript(t *testing.T, url string) {
 	}
 }
 
-// playInGo generates with oapi-codegen. Its module has another file name in the repository: the types are not there yet.
+// playInGo generates a client with oapi-codegen. Its go.mod has another file name in the repository, because the generated types do not exist there.
 func playInGo(t *testing.T, url string) {
 	dir := t.TempDir()
 	from := filepath.Join("testdata", "playerclients", "go")
@@ -59,7 +59,7 @@ func playInGo(t *testing.T, url string) {
 	}
 }
 
-// playInCSharp generates with NSwag and compiles with Mono, which Debian has; the JSON library is the one that comes with NSwag.
+// playInCSharp generates a client with NSwag and compiles it with Debian's Mono. The JSON library is the one that comes with NSwag.
 func playInCSharp(t *testing.T, url string) {
 	dir := t.TempDir()
 	nswag, err := filepath.Abs("js/node_modules/nswag/bin/binaries/Win")
@@ -76,7 +76,7 @@ func playInCSharp(t *testing.T, url string) {
 	}
 }
 
-// saveDocument keeps the player document in OpenAPI 3.0 as the service gives it.
+// saveDocument saves the player document in OpenAPI 3.0 from the service.
 func saveDocument(t *testing.T, url, dir string) {
 	t.Helper()
 	answer, err := http.Get(url + "/playerflow/v1/player/openapi-3.0.json")

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// fenced are the commands of a page's shell blocks, each with what the page says that they print; "" is nothing in particular.
+// fenced returns the commands in a page's shell blocks, each with the output on the page; "" if the page shows none.
 func fenced(t *testing.T, page, from, to string) (blocks [][2]string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -53,7 +53,7 @@ func TestGuideToPlayerFlow(t *testing.T) {
 	cmd := exec.Command("bash", "-c", script.String())
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(awsEnvironment(s.url()), append([]string{"PATH=" + filepath.Dir(musterBinary) + ":" + os.Getenv("PATH")}, hurried...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves behind ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its child processes end with it
 	out, errs := newOutput(), newOutput()
 	cmd.Stdout, cmd.Stderr = out, errs
 	must(t, cmd.Start())

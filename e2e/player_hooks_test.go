@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// hookBackend is a studio's backend that checks who asks it, and does not let one player have a party.
+// hookBackend is a studio's backend that checks the signature of requests, and denies one player a party.
 type hookBackend struct {
 	t   *testing.T
 	url string
@@ -63,7 +63,7 @@ func (b *hookBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkSignatures does what the guide says.
+// checkSignatures checks signatures as the guide describes.
 func (b *hookBackend) checkSignatures(key string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -121,7 +121,7 @@ func TestStudioHooks(t *testing.T) {
 	bob.stands("IDLE", "")
 }
 
-// A configuration of hooks that makes no sense stops the start.
+// The service does not start with an invalid configuration of hooks.
 func TestStudioHooksThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "hooks.json")

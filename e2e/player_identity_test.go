@@ -26,8 +26,8 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// authority signs certificates for servers and clients. All have the same name, so a client shows its certificate to servers that
-// trust another one, too.
+// authority signs certificates for servers and clients. All authorities have the same name, so a client also presents its certificate to
+// servers that trust another authority.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -58,7 +58,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// certificate is one for a name, as a server on this machine, and at other addresses, or as a client.
+// certificate returns a certificate with a name, for a client, or for a server on this machine and at other addresses.
 func (a *authority) certificate(name string, usage x509.ExtKeyUsage, others ...net.IP) tls.Certificate {
 	a.t.Helper()
 	a.made++
@@ -73,7 +73,7 @@ func (a *authority) certificate(name string, usage x509.ExtKeyUsage, others ...n
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// inFiles is how the service wants a certificate.
+// inFiles writes a certificate into files for the service.
 func inFiles(t *testing.T, c tls.Certificate) (cert, key string) {
 	t.Helper()
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
@@ -108,9 +108,9 @@ func post(t *testing.T, c *http.Client, address, body string, headers ...string)
 	return answer.StatusCode, o, nil
 }
 
-// A studio in production: everything over TLS, its backend proves itself by a certificate, players by tokens that the backend
-// has signed, and the client is a page in a browser. What was used once stays used over a kill, and an answer that was lost
-// is given again.
+// A studio in production: everything uses TLS, its backend authenticates with a certificate, players with tokens that the backend
+// signed, and the client is a page in a browser. Single-use tokens stay used after a kill, and a lost answer is
+// given again.
 func TestPlayerIdentityOverTLS(t *testing.T) {
 	t.Parallel()
 	ours, foreign := newAuthority(t), newAuthority(t)
@@ -187,7 +187,7 @@ func TestPlayerIdentityOverTLS(t *testing.T) {
 		t.Errorf("preflight: %d %v", answer.StatusCode, answer.Header)
 	}
 
-	// As a page does it: no header but those that a browser sends, so the token is a subprotocol.
+	// As in a web page: only the headers that a browser sends, so the token is a subprotocol.
 	stream := func(origin string) (*websocket.Conn, *http.Response, error) {
 		dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: ours.pool()}}
 		return dialer.Dial(first.text("stream_url"),

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// smallWindow connects with little room for what is not read yet.
+// smallWindow connects with a small receive buffer.
 func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
@@ -22,7 +22,7 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 	return d.DialContext(ctx, network, address)
 }
 
-// A client that does not read is closed with 4408, costs the service little, and gets what it missed when it comes back.
+// The stream of a client that does not read is closed with 4408 and costs the service little. The client gets the missed events when it returns.
 func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -92,7 +92,7 @@ func TestStrictPlayers(t *testing.T) {
 			t.Errorf("a search beside player flow for %s: %v", player.name, err)
 		}
 	}
-	p.mustReserve(id, "carl") // he is unknown there
+	p.mustReserve(id, "carl") // carl is unknown there
 	bob.stands("MATCHMAKING", "")
 
 	p.flowCall(t, "operator", "Operator.SetConfig", "", http.StatusOK, object{

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// partyOp is one call about a party of two, as a client saw it: enter by the leader, leave (the search) by either, leave party
+// partyOp is one call about a party of two, from a client's view: enter by the leader, leave (the search) by either, leave party
 // by the other one, or a read of both.
 type partyOp struct{ party, kind, player string }
 
@@ -37,7 +37,7 @@ func (s partyState) other() string {
 	return s.phase
 }
 
-// step is what a correct service answers, and what is then.
+// step returns the answer of a correct service, and the next state.
 func (s partyState) step(op partyOp) (answer string, next partyState) {
 	next = s
 	switch op.kind {
@@ -78,7 +78,7 @@ func (s partyState) step(op partyOp) (answer string, next partyState) {
 	return s.phase + " " + s.other(), s
 }
 
-// matched is the state after a match, if there can be one: it takes two.
+// matched returns the state after a match, if one is possible: it takes two players.
 func (s partyState) matched() (partyState, bool) {
 	if s.phase != "MATCHMAKING" || s.alone {
 		return s, false
@@ -119,7 +119,7 @@ var partyModel = porcupine.NondeterministicModel{
 	},
 }
 
-// answerOf makes a call, perhaps with headers, and tells the code of its refusal; "" is a success.
+// answerOf makes a call, possibly with headers, and returns the code of a refusal; "" means success.
 func (s *service) answerOf(realm, call, token string, body object, headers ...string) (code string, answer object, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *service) answerOf(realm, call, token string, body object, headers ...st
 	return answer.text("code"), answer, err
 }
 
-// A search that is entered, left and matched while the party falls apart, by concurrent clients against the running binary: every
-// answer and every consistent read fit one order. Above all, a search that was left with success is never matched.
+// Concurrent clients enter and leave a search that may be matched while the party falls apart, against the running binary: every
+// answer and every consistent read fit one order. Above all, a search that was left successfully is never matched.
 func TestPartySearchIsLinearizable(t *testing.T) {
 	t.Parallel()
 	parties := 40

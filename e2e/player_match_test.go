@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// A party of two and a player alone are found for one match. First one player declines, then one does not answer: the party of
-// the one who spoiled it is out, the others search on with their place kept. Then all accept, and play in one game.
+// The matchmaker proposes a match of a party of two and a single player. First one player declines, then one does not answer: the search of that
+// player's party ends, and the others keep their place in the search. Then all accept, and play in one game.
 func TestPlayersAnswerAMatch(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -90,8 +90,8 @@ func TestPlayersAnswerAMatch(t *testing.T) {
 	p.noViolations(t)
 }
 
-// A running game asks for more players over the server SDK. The one who comes moves from the queue into that game; those who play
-// are not touched.
+// A running game requests more players over the server SDK. A player moves from the queue into that game; the other players
+// are not affected.
 func TestBackfillBringsAPlayerIntoTheGame(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// commits tells what an operator reads about a player's past, the latest first.
+// commits returns a player's history for operators, the latest first.
 func (s *service) commits(t *testing.T, player string) string {
 	t.Helper()
 	o := s.flowCall(t, "operator", "Operator.GetPlayer", "", http.StatusOK, object{"reason": "test", "player_id": player})
@@ -54,8 +54,8 @@ func wantAll(t *testing.T, text string, want ...string) {
 	}
 }
 
-// An operator reads what happened to a player: who did it and why, where the player is now and what ends that. A kill takes
-// nothing of it away, neither from memory nor from the archive.
+// An operator reads what happened to a player: who did it and why, where the player is now and what ends that. A kill loses
+// none of it, neither in memory nor in the archive.
 func TestOperatorsReadWhatHappened(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -95,7 +95,7 @@ func TestOperatorsReadWhatHappened(t *testing.T) {
 	wantAll(t, p.explain(t, "party", bob.snapshot().text("party", "party_id")), "2 of at most", "ann, leads", "bob")
 	p.flowCall(t, "operator", "Operator.ForceRelease", "", http.StatusOK, object{"reason": "test", "player_id": "bob", "keys": []string{"PARTY_ID"}})
 
-	const last = `muster_flow_commits_total{cause="ForceRelease"} 1` // counted behind the commit, so perhaps behind the answer
+	const last = `muster_flow_commits_total{cause="ForceRelease"} 1` // counted after the commit, so perhaps after the answer
 	eventually(t, "the last commit to be counted", func() bool { return strings.Contains(p.metrics(t), last) })
 	numbers := p.metrics(t)
 	wantAll(t, numbers, last, `muster_flow_game_connections_total{event="lost"} 1`,

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// The races of a return to a game, as far as they can be brought about from outside, against the binary and a server on the
-// official SDK. The numbers are those of docs/spec/reconnect.md#races.
+// The races of a return to a game, as far as they can be caused from outside, against the binary and a server with the
+// official SDK. The numbers are from docs/spec/reconnect.md#races.
 func TestReconnectRaces(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

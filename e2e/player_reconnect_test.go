@@ -46,7 +46,7 @@ func TestReconnectIsOptional(t *testing.T) {
 	p.noViolations(t)
 }
 
-// OFF: who loses the connection is out, and free.
+// OFF: a player who loses the connection is out of the game, and free.
 func TestReconnectIsOff(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -93,7 +93,7 @@ func TestReconnectIsRequired(t *testing.T) {
 	p.noViolations(t)
 }
 
-// A second device takes over: the first one is closed with 4409, and plays on until the server lets the second one in.
+// A second device takes over: the stream of the first is closed with 4409, and it continues to play until the server admits the second.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// startFlow is a service with player flow whose deadlines come when a test says so, and where game servers can connect.
+// startFlow starts a service with player flow whose time a test moves, and to which game servers can connect.
 func startFlow(t *testing.T, flags ...string) *place {
 	t.Helper()
 	p := startService(t, append([]string{"--player-flow", "--virtual-clock", "--player-logins-per-address", "0"}, flags...)...).prepare()
@@ -17,14 +17,14 @@ func startFlow(t *testing.T, flags ...string) *place {
 	return p
 }
 
-// within is the place as a part of a test sees it.
+// within returns the place for a part of a test.
 func (p *place) within(t *testing.T) *place {
 	q := *p
 	q.service = p.in(t)
 	return &q
 }
 
-// advance moves the deadlines.
+// advance moves the service's time forward.
 func (s *service) advance(by time.Duration) {
 	s.t.Helper()
 	answer, err := http.Post(s.url()+"/dev/clock/advance", "application/json", bytes.NewReader(fmt.Appendf(nil, `{"seconds":%g}`, by.Seconds())))
@@ -35,7 +35,7 @@ func (s *service) advance(by time.Duration) {
 	}
 }
 
-// come logs players in, who listen.
+// come logs players in and opens their streams.
 func (s *service) come(names ...string) (players []*flowPlayer) {
 	s.t.Helper()
 	for _, name := range names {
@@ -67,14 +67,14 @@ func (o object) saysAll(says []any) bool {
 	return true
 }
 
-// snapshot is everything about the player.
+// snapshot returns the player's whole state.
 func (p *flowPlayer) snapshot() object {
 	p.t.Helper()
 	o, _ := p.call("Session.GetFlow", object{})["flow_snapshot"].(map[string]any)
 	return o
 }
 
-// stands checks how a player stands: the phase and, if there is one, the status of the membership.
+// stands checks a player's phase and, if there is one, the status of the membership.
 func (p *flowPlayer) stands(phase, membership string) object {
 	p.t.Helper()
 	o := p.snapshot()
@@ -84,7 +84,7 @@ func (p *flowPlayer) stands(phase, membership string) object {
 	return o
 }
 
-// comeBack is a crashed client that is started again, on any device: it has only the login.
+// comeBack restarts a crashed client, on any device: it has only the login.
 func (p *flowPlayer) comeBack() object {
 	p.t.Helper()
 	o := p.loginAgain()
@@ -94,7 +94,7 @@ func (p *flowPlayer) comeBack() object {
 	return o
 }
 
-// gather makes a party of which all are ready.
+// gather makes a party in which all members are ready.
 func gather(leader *flowPlayer, others ...*flowPlayer) string {
 	leader.t.Helper()
 	party := leader.call("Party.CreateParty", object{})
@@ -106,7 +106,7 @@ func gather(leader *flowPlayer, others ...*flowPlayer) string {
 	return party.text("party", "party_id")
 }
 
-// flowGame is a game on a server with the official SDK, without any code for player flow.
+// flowGame is a game on a server that uses the official SDK, without code for player flow.
 type flowGame struct {
 	place    *place
 	instance string
@@ -116,7 +116,7 @@ type flowGame struct {
 	tokens   map[string]string // connection tokens
 }
 
-// game is one that the studio makes of players, up to where they may connect.
+// game creates a game for players as the studio, and waits until they may connect.
 func (p *place) game(reconnect string, players ...*flowPlayer) *flowGame {
 	p.t.Helper()
 	g := p.wish(reconnect, players...)
@@ -127,7 +127,7 @@ func (p *place) game(reconnect string, players ...*flowPlayer) *flowGame {
 	return g
 }
 
-// wish makes the game up to where the server has been told of it.
+// wish creates a game, and waits until the server was told about it.
 func (p *place) wish(reconnect string, players ...*flowPlayer) *flowGame {
 	p.t.Helper()
 	g := &flowGame{place: p, server: p.ready(sdkOptions{}), seats: map[string]string{}, tokens: map[string]string{}}
@@ -150,7 +150,7 @@ func (g *flowGame) keep(name string, o object, in string) {
 	g.seats[name], g.tokens[name] = o.text(in, "player_session_id"), o.text(in, "connection_token")
 }
 
-// accept lets players play with the seats that they were given last.
+// accept accepts players with their latest seats.
 func (g *flowGame) accept(players ...*flowPlayer) {
 	g.place.t.Helper()
 	for _, p := range players {
@@ -159,14 +159,14 @@ func (g *flowGame) accept(players ...*flowPlayer) {
 	}
 }
 
-// loses is a player whose game connection breaks, as the server notices.
+// loses makes the server report that a player's game connection broke.
 func (g *flowGame) loses(p *flowPlayer) {
 	p.t.Helper()
 	g.server.must("remove", g.seats[p.name])
 	p.hears("OnGameMembershipChanged", "new", "DISCONNECTED")
 }
 
-// details asks for them, and keeps them.
+// details requests the connection details and keeps them.
 func (g *flowGame) details(p *flowPlayer) object {
 	p.t.Helper()
 	o := p.call("GameInstance.GetHostConnectionDetails", g.object())
@@ -176,7 +176,7 @@ func (g *flowGame) details(p *flowPlayer) object {
 
 func (g *flowGame) object() object { return object{"game_instance_id": g.instance} }
 
-// tells makes a call of the server's backend about the game.
+// tells makes a call about the game as the game server.
 func (g *flowGame) tells(call string, body object) object {
 	g.place.t.Helper()
 	body["game_instance_id"] = g.instance

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// flowClient starts the example client as a player who logs in, with nothing of AWS around it.
+// flowClient starts the example client as a player who logs in, without any AWS configuration.
 func (s *service) flowClient(t *testing.T, name, script string, flags ...string) *program {
 	t.Helper()
 	cmd := exec.Command(arenaClientBinary, append([]string{"-flow", s.url(), "-name", name, "-script", script, "-timeout", patience.String()}, flags...)...)
@@ -38,8 +38,8 @@ func regexpUntil(p *program, pattern string) {
 	eventually(p.t, "a line "+pattern, func() bool { return line.MatchString(p.logs.String()) })
 }
 
-// Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and is back in the
-// running game with the coin that it had. The game server is the example's, without any code for player flow.
+// Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and returns to the
+// running game with its coin. The game server is the example's, without code for player flow.
 func TestKilledClientComesBackIntoTheGame(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

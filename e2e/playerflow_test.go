@@ -27,7 +27,7 @@ type flowPlayer struct {
 	session string
 
 	socket *websocket.Conn
-	last   uint64 // the last event that it has
+	last   uint64 // number of the last received event
 
 	mu     sync.Mutex
 	frames []object
@@ -68,7 +68,7 @@ func (s *service) login(t *testing.T, name string) *flowPlayer {
 	return p
 }
 
-// loginAgain is what a client does that has just been started.
+// loginAgain logs in as a newly started client does.
 func (p *flowPlayer) loginAgain() object {
 	p.t.Helper()
 	token, _ := json.Marshal(map[string]string{"player_id": p.name})
@@ -82,7 +82,7 @@ func (p *flowPlayer) call(name string, body object) object {
 	return p.fails(name, http.StatusOK, "", body)
 }
 
-// fails makes a call that is refused with a code; "" is a success. Every answer says how the player stands.
+// fails makes a call that must be refused with a code; "" means success. Every answer contains the player's state.
 func (p *flowPlayer) fails(name string, status int, code string, body object) object {
 	p.t.Helper()
 	o := p.service.flowCall(p.t, "player", name, p.token, status, body)
@@ -95,7 +95,7 @@ func (p *flowPlayer) fails(name string, status int, code string, body object) ob
 	return o
 }
 
-// attach opens the stream behind the last event.
+// attach opens the stream after the last event.
 func (p *flowPlayer) attach() object {
 	p.t.Helper()
 	socket, _, err := websocket.DefaultDialer.Dial(p.service.ws()+"/playerflow/v1/player/stream?after_seq="+strconv.FormatUint(p.last, 10),
@@ -109,10 +109,10 @@ func (p *flowPlayer) attach() object {
 	return p.until("hello")
 }
 
-// crash is the end of a client without a word.
+// crash ends the client without a message.
 func (p *flowPlayer) crash() { _ = p.socket.NetConn().Close() }
 
-// read takes in what a stream says, until it ends.
+// read reads the frames of a stream until it ends.
 func (p *flowPlayer) read(c *websocket.Conn) {
 	code := framestest.Listen(c, func(message []byte) { p.hear(c, message) })
 	p.mu.Lock()
@@ -143,7 +143,7 @@ func (p *flowPlayer) tellMore() {
 	p.more = make(chan struct{})
 }
 
-// until takes frames until one of a type comes, and returns that. The numbers of events have no gap.
+// until reads frames until one has a type, and returns it. The numbers of events have no gap.
 func (p *flowPlayer) until(kind string) object {
 	p.t.Helper()
 	return p.untilOne(kind, func(o object) bool { return o.text("type") == kind })
@@ -341,7 +341,7 @@ func TestPlayerFlowSurvivesAKill(t *testing.T) {
 	s.noViolations(t)
 }
 
-// Two devices: the later login controls the player, the earlier one gets an event and is closed with 4409. Two streams of one login:
+// Two devices: the later login controls the player; the earlier one gets an event, and its stream is closed with 4409. Two streams of one login:
 // 4406. After Logout: 4410. Without a token: 4401.
 func TestPlayerFlowStreamsAreClosedWithCodes(t *testing.T) {
 	t.Parallel()
@@ -378,7 +378,7 @@ func TestPlayerFlowStreamsAreClosedWithCodes(t *testing.T) {
 	twin.fails("Session.GetFlow", http.StatusUnauthorized, "SESSION_NOT_FOUND", object{})
 }
 
-// Long poll tells the same as the stream, and a login ticket of a backend lets its player in once.
+// Long polls return the same events as the stream, and a backend's login ticket works once.
 func TestPlayerFlowByPollAndLoginTicket(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

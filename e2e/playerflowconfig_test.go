@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What operators set outlives a kill and counts before the settings' file; a drain sends clients away with 4503, and so does the
+// Options that operators set survive a kill and override the settings file. A drain closes clients' streams with 4503, and so does the
 // end of the service.
 func TestPlayerFlowIsConfiguredAndDrained(t *testing.T) {
 	t.Parallel()

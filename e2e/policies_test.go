@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// law writes a policy of some statements to a file.
+// law writes a policy with some statements to a file.
 func law(t *testing.T, statements ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "policy.json")
@@ -27,18 +27,18 @@ func law(t *testing.T, statements ...string) (path string) {
 	return path
 }
 
-// statement is one on some actions; rest may be a condition.
+// statement returns a statement about some actions; rest may be a condition.
 func statement(effect, actions, resource string, rest ...string) string {
 	return fmt.Sprintf(`{"Effect":%q,"Action":["%s"],"Resource":%q%s}`, effect, strings.Join(strings.Fields(actions), `","`), resource, strings.Join(rest, ""))
 }
 
-// policies changes policies by the data directory.
+// policies changes policies with the data directory.
 func (s *service) policies(args ...string) string {
 	s.t.Helper()
 	return s.command(append([]string{"policies", args[0], "--data", s.data}, args[1:]...)...)
 }
 
-// holder makes calls at every door with one access key, by the clients that people use.
+// holder makes calls at every door with one access key, with the clients that people use.
 type holder struct {
 	*place
 	t                 *testing.T
@@ -81,7 +81,7 @@ func (h *holder) answer(client *http.Client, r *http.Request) string {
 	return answer.Status + " " + string(text)
 }
 
-// console signs in as a browser does, and gets a page; with a form it sends that.
+// console signs in as a browser does, and gets a page or, with a form, sends the form.
 func (h *holder) console(path string, form url.Values) string {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -111,8 +111,8 @@ func (h *holder) connect() string {
 	return "connected"
 }
 
-// A denied call and an allowed one at every door. The first policy allows the one and, where a door has several actions, not the other; the second one takes
-// away what is left.
+// A denied call and an allowed one at every door. The first policy allows one call and, if a door has several actions, not the other. The second policy denies
+// the rest.
 func TestPoliciesAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	partner, operator := porttest.Free(t), porttest.Free(t)
@@ -192,7 +192,7 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 		t.Errorf("explained: %s", explained)
 	}
 
-	// What the key has opened ends with the change, and the game server that may not connect any more.
+	// The key's streams end with the change, and so does the game server that may no longer connect.
 	server, err := p.link("kept", h.signs(h.id, h.secret, time.Now().UTC()))
 	must(t, err)
 	p.policies("update", "ci", law(t, statement("Allow", "muster:Session.Events muster:GameServer.Connect", "*")))
@@ -234,7 +234,7 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 	}
 }
 
-// A policy of all hosts is in force at the door of agents, also for the one that is connected.
+// A policy for all hosts is in force at the agents' door, also for a connected agent.
 func TestAttackPoliciesAtTheAgentDoor(t *testing.T) {
 	t.Parallel()
 	p, _, admin, adminSecret := productionPlace(t)

@@ -33,8 +33,8 @@ func (s *service) cutPower(disk *powertest.Disk) {
 	must(s.t, disk.Restore())
 }
 
-// The power is cut again and again under load, on a disk that keeps any subset of what was not synced. What was acknowledged is
-// there: journal, archive, snapshots (one for every few hundred changes), and the secret, by which game servers' tokens hold.
+// The power is cut repeatedly under load, on a disk that keeps any subset of the unsynced writes. Everything acknowledged
+// survives: journal, archive, snapshots (one for every few hundred changes), and the secret, so that game servers' tokens stay valid.
 func TestHistoryThroughPowerCuts(t *testing.T) {
 	t.Parallel()
 	const reservation = 12 * time.Second
@@ -57,8 +57,8 @@ func TestHistoryThroughPowerCuts(t *testing.T) {
 	h.check(t)
 }
 
-// A first start is cut at every change of the disk in turn. After it the service starts, and an access key that was created
-// works: with the secret that it was derived from, and in the state.
+// The power is cut at every change of the disk during a first start, in turn. Afterwards the service starts, and an access key that was created
+// works: the secret that it was derived from and the key in the state both survived.
 func TestPowerCutsDuringTheFirstStart(t *testing.T) {
 	t.Parallel()
 	step := 7

@@ -18,7 +18,7 @@ type network struct {
 	mu    sync.Mutex
 	links map[*link]bool
 	down  bool // new connections are closed at once
-	mute  bool // what the service says is swallowed
+	mute  bool // data from the service is swallowed
 	lost  int  // bytes swallowed
 }
 
@@ -93,7 +93,7 @@ func (n *network) relay(client *net.TCPConn, to string) {
 	}
 }
 
-// cut breaks all connections, with a reset or with an orderly end of TCP, but never with a close frame.
+// cut breaks all connections, with a TCP reset or a normal TCP close, but never with a close frame.
 func (n *network) cut(reset bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A game server on the library that can never connect ends at once, and says why. The official SDK alone tries for three minutes in silence.
+// A game server with our library that can never connect ends at once and reports why. The official SDK alone tries silently for three minutes.
 func TestGameServerThatIsRefused(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// releaseBytesMax is the most that a release's binary may have. It holds what was reached (docs/decisions/0108-methods-that-nothing-calls.md).
+// releaseBytesMax is the maximum size of a release's binary. It preserves the reduction in docs/decisions/0108-methods-that-nothing-calls.md.
 const releaseBytesMax = 56_000_000
 
 func TestSizeOfARelease(t *testing.T) {

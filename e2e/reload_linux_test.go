@@ -28,7 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// withSettings starts the service of a production with a settings file, and returns the name of the file.
+// withSettings starts a production service with a settings file, and returns the name of the file.
 func withSettings(t *testing.T, text string, args ...string) (s *service, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "muster.json")
@@ -47,15 +47,15 @@ func (s *service) commandAs(id, secret string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// replaceFile writes a file as a careful program does: whole, and under its name at once.
+// replaceFile replaces a file atomically.
 func replaceFile(t *testing.T, path, text string) {
 	t.Helper()
 	must(t, os.WriteFile(path+".new", []byte(text), 0o600))
 	must(t, os.Rename(path+".new", path))
 }
 
-// A change of the settings file is in force after the command, after a signal and after a call of the operators' API. A file with a mistake changes nothing, and the answer says
-// where the mistake is. A flag wins over the file.
+// A change of the settings file is in force after the command, after a signal and after a call of the operators' API. A file with a mistake changes nothing, and the answer
+// locates the mistake. A flag overrides the file.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	s, file := withSettings(t, `{"limit-fleets": 5}`, "--log-events", "7")
@@ -75,7 +75,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 
-	must(t, os.WriteFile(file, []byte("{\n\"limit-fleets\": 7,\n\"log-le"), 0o600)) // by a program that is not careful, half way
+	must(t, os.WriteFile(file, []byte("{\n\"limit-fleets\": 7,\n\"log-le"), 0o600)) // half-written, by a program that does not replace it atomically
 	if out, err := s.commandFails(local...); err == nil || !strings.Contains(out, file+":3: ") || !strings.Contains(out, "nothing was changed") {
 		t.Errorf("half a file: %v\n%s", err, out)
 	}
@@ -123,7 +123,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// systemd is told that a reload has begun and is over.
+// systemd is told when a reload begins and ends.
 func TestReloadUnderSystemd(t *testing.T) {
 	t.Parallel()
 	manager := newSystemd(t)
@@ -154,7 +154,7 @@ func certificateFor(t *testing.T, cert, key string, serial int64) {
 	replaceFile(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }
 
-// The certificate changes under load: each handshake gets the one or the other, none fails, and connections that exist stay.
+// The certificate changes under load: each handshake gets the old or the new one, none fails, and existing connections stay.
 func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -187,7 +187,7 @@ func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 		}
 		answer, err := kept.Do(r)
 		if err == nil {
-			_, err = io.Copy(io.Discard, answer.Body) // or the connection would not be used again
+			_, err = io.Copy(io.Discard, answer.Body) // otherwise the connection would not be reused
 			answer.Body.Close()
 		}
 		return err
@@ -248,7 +248,7 @@ func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 	}
 }
 
-// Many reloads at once, while a game server and clients are connected, change nothing but what the file says.
+// Many concurrent reloads, while a game server and clients are connected, change only what the file changes.
 func TestReloadsInParallel(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "muster.json")

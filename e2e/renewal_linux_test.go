@@ -40,7 +40,7 @@ func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
 	}
 }
 
-// shifted is a program whose time of day a test can set.
+// shifted is a program whose clock a test can set.
 type shifted struct {
 	*exec.Cmd
 	set func(ahead time.Duration) error

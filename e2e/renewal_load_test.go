@@ -15,10 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// loadVariable has the profiles of the load, with commas between. It makes this test binary the program below, so that its clock can be set.
+// loadVariable has the profiles of the load, separated by commas. If it is set, this test binary runs the program below, so that its clock can be set.
 const loadVariable = "E2E_LOAD_OF_PROFILES"
 
-// renewing is a client with a profile, as a backend of a studio is one: it has the SDK's own chain of credentials and calls the service all the time.
+// renewing is a client with a profile, like a studio's backend: it uses the SDK's own credential chain and calls the service all the time.
 type renewing struct {
 	profile string
 	config  aws.Config
@@ -30,7 +30,7 @@ type renewing struct {
 	keys   map[string]bool
 }
 
-// loadReport is what a client says about itself.
+// loadReport is a client's report.
 type loadReport struct {
 	Profile  string
 	Calls    int
@@ -108,7 +108,7 @@ func newRenewing(ctx context.Context, profile string) (*renewing, error) {
 
 var loadTransport = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
-// Do notes what the service refuses, of calls and of renewals.
+// Do records refused calls and renewals.
 func (x *renewing) Do(r *http.Request) (*http.Response, error) {
 	answer, err := wholeAnswers{loadTransport, nil}.Do(r)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRestoreAsRoot: what root restores into an empty directory belongs to the owner of that, such as the user of the service in a package.
+// TestRestoreAsRoot: files that root restores into an empty directory belong to the directory's owner, such as the service's user in a package.
 func TestRestoreAsRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

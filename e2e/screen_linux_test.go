@@ -12,11 +12,11 @@ import (
 	"github.com/creack/pty"
 )
 
-// screen is a terminal in which a program runs: it has what a person would see. It knows the sequences of xterm that move the cursor and delete; colours change nothing.
+// screen is a terminal in which a program runs, with the content that a person would see. It implements xterm's sequences for moving the cursor and deleting; it ignores colors.
 type screen struct {
 	t    *testing.T
 	pty  *os.File
-	done chan error // gets how the program ended
+	done chan error // receives the result of the program
 
 	mu      sync.Mutex
 	rows    [][]rune
@@ -55,7 +55,7 @@ func newScreen(t *testing.T, width, height int, cmd *exec.Cmd) *screen {
 	return s
 }
 
-// sized makes the screen empty, in a size.
+// sized clears the screen and sets its size.
 func (s *screen) sized(width, height int) {
 	s.rows, s.x, s.y, s.first, s.last = make([][]rune, height), 0, 0, 0, height-1
 	for i := range s.rows {
@@ -63,7 +63,7 @@ func (s *screen) sized(width, height int) {
 	}
 }
 
-// resize changes the size of the terminal, of which the kernel tells the program.
+// resize changes the size of the terminal; the kernel notifies the program.
 func (s *screen) resize(width, height int) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -89,7 +89,7 @@ func (s *screen) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// shows waits until the screen has all texts.
+// shows waits until the screen shows all texts.
 func (s *screen) shows(parts ...string) {
 	s.t.Helper()
 	eventually(s.t, strings.Join(parts, ", ")+" on the screen", func() bool {
@@ -117,7 +117,7 @@ func (s *screen) read() {
 	}
 }
 
-// draw carries out what a program wrote, and returns the beginning of a sequence whose end is still to come.
+// draw interprets a program's output, and returns the beginning of an incomplete sequence.
 func (s *screen) draw(b []byte) (rest []byte) {
 	for len(b) > 0 {
 		switch {
@@ -162,7 +162,7 @@ func (s *screen) control(c byte) {
 	}
 }
 
-// up moves the rows from one to the end of the region up; those that come are empty.
+// up moves the rows from one to the end of the region up; new rows are empty.
 func (s *screen) up(from, by int) {
 	for range min(by, s.last-from+1) {
 		copy(s.rows[from:s.last], s.rows[from+1:s.last+1])
@@ -178,7 +178,7 @@ func (s *screen) down(from, by int) {
 	}
 }
 
-// sequence is the length of the escape sequence that b begins with; 0: its end is missing.
+// sequence returns the length of the escape sequence at the beginning of b; 0: it is incomplete.
 func sequence(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -210,7 +210,7 @@ func sequence(b []byte) int {
 	return 2
 }
 
-// carryOut does what an escape sequence says.
+// carryOut executes an escape sequence.
 func (s *screen) carryOut(text string) {
 	last := text[len(text)-1]
 	if text[0] != '[' {
@@ -229,7 +229,7 @@ func (s *screen) carryOut(text string) {
 	}
 	numbers := []int{}
 	for n := range strings.SplitSeq(text[1:len(text)-1], ";") {
-		i, _ := strconv.Atoi(n) // an absent one is 0
+		i, _ := strconv.Atoi(n) // an absent number is 0
 		numbers = append(numbers, i)
 	}
 	n := max(1, numbers[0])

@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// curl runs the commands of a page as they stand, those that end, and gives their answers.
+// curl runs the commands of a page unchanged, those that end, and returns their answers.
 type curl struct {
 	*service
 	words map[string]string // in capitals, and what stands for them
@@ -44,7 +44,7 @@ func (c *curl) run(line string) (answer string) {
 	c.t.Helper()
 	gives := givesID.FindStringSubmatch(line)
 	line = c.fill(givesID.ReplaceAllString(line, ""))
-	eventually(c.t, "a free server process", func() bool { // the page takes it that one has been up for a while
+	eventually(c.t, "a free server process", func() bool { // the page assumes that one has been running for a while
 		out, err := exec.CommandContext(c.t.Context(), "bash", "-c", line).Output()
 		if err != nil {
 			c.t.Fatalf("%s: %v: %s", line, err, out)
@@ -65,7 +65,7 @@ func (c *curl) run(line string) (answer string) {
 	return answer
 }
 
-// fill puts in what stands for the words, and what curl before 7.82 calls --json.
+// fill replaces the words with their values, and --json with its equivalent in curl before 7.82.
 func (c *curl) fill(line string) string {
 	for word, value := range c.words {
 		line = regexp.MustCompile(`\b`+word+`\b`).ReplaceAllLiteralString(line, value)
@@ -74,7 +74,7 @@ func (c *curl) fill(line string) string {
 	return strings.ReplaceAll(line, "http://127.0.0.1:8080", c.url())
 }
 
-// The page on session nodes, command by command, against the binary, with a game server in the arena.
+// The page on session nodes, command by command, against the binary, with the arena's game server.
 func TestScriptNodesGuide(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -118,7 +118,7 @@ func TestScriptNodesGuide(t *testing.T) {
 	}
 }
 
-// The clock of `serve --dev --virtual-clock`, moved as the page on testing says.
+// The clock of `serve --dev --virtual-clock`, moved as on the page on testing.
 func TestVirtualClockGuide(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--dev", "--virtual-clock")

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// refused checks that an error is the API's error of this code, with a message that holds all the parts.
+// refused checks that an error is the API's error with this code, with a message that contains all the parts.
 func refused(t *testing.T, what string, err error, code string, parts ...string) {
 	t.Helper()
 	api, ok := errors.AsType[smithy.APIError](err)
@@ -32,7 +32,7 @@ func refused(t *testing.T, what string, err error, code string, parts ...string)
 	}
 }
 
-// Every operation that is served, and its main error, with the current SDK, which speaks CBOR.
+// Every served operation and its main error, with the current SDK, which uses CBOR.
 func TestOperationsWithGoSDK(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--virtual-clock")
@@ -46,7 +46,7 @@ func TestOperationsWithGoSDK(t *testing.T) {
 	s.calls.everyOperation(t, "the SDK for Go")
 }
 
-// resources are fleets, locations, computes and tags.
+// resources tests fleets, locations, computes and tags.
 func resources(t *testing.T, s *service) {
 	ctx, api := t.Context(), s.api()
 
@@ -219,7 +219,7 @@ func checkTags(ctx context.Context, t *testing.T, api *gamelift.Client, arn stri
 	}
 }
 
-// sessions are game sessions and player sessions.
+// sessions tests game sessions and player sessions.
 func sessions(t *testing.T, s *service) {
 	p := s.prepareAt("custom-arena")
 	ctx, api := t.Context(), s.api()

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// newSecretKey has the binary write a key file.
+// newSecretKey makes the binary write a key file.
 func newSecretKey(t *testing.T, s *service) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret.key")
@@ -28,7 +28,7 @@ func newSecretKey(t *testing.T, s *service) string {
 	return path
 }
 
-// filesOf are the content of all files of a directory, by path.
+// filesOf returns the content of all files in a directory, by path.
 func filesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -41,7 +41,7 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// startRefused starts the service, which must refuse without a change of the directory, and returns what it says.
+// startRefused starts the service, which must refuse without changing the directory, and returns its output.
 func startRefused(t *testing.T, s *service, args ...string) string {
 	t.Helper()
 	before := filesOf(t, s.data)
@@ -153,8 +153,8 @@ func TestSecretKeyFile(t *testing.T) {
 	}
 }
 
-// Each node of a cluster encrypts its own copy of the secrets with its own key, or has none. kill -9 during a change of the key, at any moment, leaves what the same
-// change finishes.
+// Each node of a cluster encrypts its own copy of the secrets with its own key, or has none. After kill -9 at any moment during a change of the key, repeating the
+// change completes it.
 func TestSecretKeyOfNodes(t *testing.T) {
 	t.Parallel()
 	first := newService(t)

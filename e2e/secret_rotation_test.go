@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// secretStates are the states of the generations of the secret, as the command lists them.
+// secretStates returns the states of the generations of the secret, as listed by the command.
 func secretStates(t *testing.T, s *service) map[string]string {
 	t.Helper()
 	states := map[string]string{}
@@ -31,7 +31,7 @@ func secretStates(t *testing.T, s *service) map[string]string {
 	return states
 }
 
-// calling makes calls until end is called, which fails the test if one of them has failed.
+// calling makes calls until end is called, which fails the test if one of them failed.
 type calling struct {
 	t    *testing.T
 	ctx  context.Context
@@ -62,8 +62,8 @@ func (c *calling) end() {
 	c.work.Wait()
 }
 
-// While the secret is rotated again and again, access keys, temporary credentials and their renewal go on without a failed call, and so they do after a restart. New keys
-// are derived from the new generation, and old ones work on when the generation that they are derived from has ended.
+// While the secret is rotated repeatedly, and after a restart, access keys, temporary credentials and their renewal work without a failed call. New keys
+// are derived from the new generation, and old ones keep working after their generation has ended.
 func TestSecretRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	s, admin := startProduction(t)
@@ -127,7 +127,7 @@ func TestSecretRotationUnderLoad(t *testing.T) {
 	must(t, s.lists(key))
 }
 
-// Players, their game, the link of its game server and the published keys go through a rotation; what the old generation has signed ends when it is retired.
+// Players, their game, its game server's link and the published keys survive a rotation. Tokens that the old generation signed end when it is retired.
 func TestSecretRotationWithPlayers(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -207,7 +207,7 @@ func TestSecretRotationWithPlayers(t *testing.T) {
 	p.noViolations(t)
 }
 
-// kill -9 at any moment of a rotation leaves a service that starts, accepts what it has signed, and can be rotated.
+// After kill -9 at any moment of a rotation, the service starts, accepts its own signatures, and its secret can be rotated.
 func TestKillDuringSecretRotation(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")
@@ -243,8 +243,8 @@ func TestKillDuringSecretRotation(t *testing.T) {
 	must(t, s.lists(s.assume(id, secret, "readonly", "report")))
 }
 
-// All nodes accept what any node signs, at every moment of a rotation. A node that was down gets the new generation before its doors open, and a new leader finishes what
-// the one before has begun.
+// All nodes accept the signatures of any node, at every moment of a rotation. A node that was down gets the new generation before its doors open, and a new leader completes a
+// rotation that the previous one began.
 func TestSecretRotationInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t, "--dev=false")
@@ -269,7 +269,7 @@ func TestSecretRotationInACluster(t *testing.T) {
 			return err
 		})
 	}
-	nodes[1].command("secret", "rotate", "--data", nodes[1].data) // at a node that does not decide
+	nodes[1].command("secret", "rotate", "--data", nodes[1].data) // at a follower
 	load.end()
 	c := nodes[0].assume(id, secret, "readonly", "report")
 	down.start()
@@ -313,7 +313,7 @@ func TestSecretRotationInACluster(t *testing.T) {
 	must(t, late.lists(key))
 }
 
-// A backup of before a rotation gives a service with the secret of then, and one of after it a service that accepts both.
+// A backup from before a rotation restores a service with the old secret, and a later one restores a service that accepts both.
 func TestRestoreAroundASecretRotation(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")

@@ -31,7 +31,7 @@ func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
-// From the start to the normal end, with what each side sees.
+// From the start to the normal end, from the view of both sides.
 func TestWholeLifeWithServerSDK(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
@@ -81,7 +81,7 @@ func TestServerSDKOverTLS(t *testing.T) {
 	})
 }
 
-// A session that is asked for in the very moment in which a process becomes free always arrives.
+// A session that is created at the very moment when a process becomes free always arrives.
 func TestSessionRightAfterReady(t *testing.T) {
 	t.Parallel()
 	rounds := 12
@@ -106,7 +106,7 @@ func TestSessionRightAfterReady(t *testing.T) {
 	})
 }
 
-// A broken connection is found again, and everything is as it was.
+// After a broken connection, the server reconnects, and nothing has changed.
 func TestConnectionThatBreaks(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
@@ -135,7 +135,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	})
 }
 
-// The link's grace is over: crashed. A process that comes back afterwards is asked to end.
+// After the link's grace, the process counts as crashed. A process that returns afterwards is asked to end.
 func TestServerThatStaysAway(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--link-grace", "1s").prepare()
@@ -208,7 +208,7 @@ func TestTerminateWithServerSDK(t *testing.T) {
 	})
 }
 
-// A process that is not well gets no session until it is.
+// An unhealthy process gets no session until it is healthy.
 func TestUnwellProcess(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -298,7 +298,7 @@ func TestLargeSessionData(t *testing.T) {
 	}
 }
 
-// Errors as a game sees them.
+// Errors from the game's view.
 func TestErrorsOfServerSDK(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
@@ -333,7 +333,7 @@ func TestErrorsOfServerSDK(t *testing.T) {
 	})
 }
 
-// A wrong token is tried again for minutes by the SDK; the reasons are in the SDK's log.
+// The SDK retries a wrong token for minutes; its log has the reasons.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -361,7 +361,7 @@ func TestTwoProcessesWithOneID(t *testing.T) {
 	}
 }
 
-// An orderly restart sends no close frame, so every game server comes back to the same session.
+// A normal restart sends no close frame, so every game server returns to the same session.
 func TestOrderlyRestartKeepsGameServers(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
@@ -388,7 +388,7 @@ func TestOrderlyRestartKeepsGameServers(t *testing.T) {
 	})
 }
 
-// The service is down for longer than the SDK's first attempts; all servers are there again afterwards.
+// The service is down for longer than the SDK's first attempts; afterwards all servers are connected again.
 func TestServersComeBackAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

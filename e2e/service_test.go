@@ -32,7 +32,7 @@ const region = "us-east-1"
 // patience bounds every wait for a condition. It is only for hanging tests to end; nothing depends on its length.
 const patience = 2 * time.Minute
 
-// cannotRun skips a test for which this machine lacks a right or a program. CI runs every test, as root.
+// cannotRun skips a test for which this machine lacks a privilege or a program. CI runs every test, as root.
 func cannotRun(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -47,11 +47,11 @@ type service struct {
 	binary  string   // empty: musterBinary
 	wrap    []string // a command to run Muster under, such as prlimit
 	args    []string
-	env     []string // variables of its own
+	env     []string // additional variables
 	data    string
 	address string // host:port
 	logs    *output
-	stderr  *os.File // gets the log instead; nil: logs does
+	stderr  *os.File // receives the log instead of logs; may be nil
 
 	client *gamelift.Client // of this start; connections to an earlier one are dead
 	calls  *calls           // counts the calls of clients; nil: not counted
@@ -81,7 +81,7 @@ func newService(t *testing.T, args ...string) *service {
 	return s
 }
 
-// in is the service as a part of a test sees it, which may use it and not end it.
+// in returns the service for a part of a test, which may use but not end it.
 func (s *service) in(t *testing.T) *service {
 	return &service{t: t, data: s.data, address: s.address, logs: s.logs, client: s.client, calls: s.calls}
 }
@@ -129,7 +129,7 @@ func (s *service) launch() {
 	s.mu.Unlock()
 }
 
-// cleanEnvironment has no settings of Muster, of AWS clients, of OpenTelemetry or of server SDKs in it.
+// cleanEnvironment returns the environment without settings of Muster, AWS clients, OpenTelemetry and server SDKs.
 func cleanEnvironment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "MUSTER_") || strings.HasPrefix(e, "AWS_") || strings.HasPrefix(e, "GAMELIFT_") || strings.HasPrefix(e, "OTEL_")
@@ -148,19 +148,19 @@ func (s *service) healthy() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// untilLogged waits for a line of the log. What a test has seen may be here before the line that was written ahead of it.
+// untilLogged waits for a line of the log. A test may see an effect before an earlier log line arrives.
 func (s *service) untilLogged(part string) {
 	s.t.Helper()
 	s.logs.mustHave(s.t, part)
 }
 
-// staysHealthy checks that it is still there for others.
+// staysHealthy checks that the service still serves others.
 func (s *service) staysHealthy() {
 	s.t.Helper()
 	eventually(s.t, "the service to be well", s.healthy)
 }
 
-// kill ends the process as a power cut would, as far as the process is concerned.
+// kill ends the process as suddenly as a power cut.
 func (s *service) kill() {
 	s.mu.Lock()
 	cmd, exited := s.cmd, s.exited
@@ -172,7 +172,7 @@ func (s *service) kill() {
 	<-exited
 }
 
-// stop asks for an orderly end and waits for it.
+// stop stops the service normally and waits for its end.
 func (s *service) stop() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -191,7 +191,7 @@ func (s *service) stop() {
 func (s *service) url() string { return "http://" + s.address }
 func (s *service) ws() string  { return "ws://" + s.address }
 
-// api is the AWS SDK for Go as a backend uses it. Without retries, so that tests see the first answer.
+// api returns the AWS SDK's client for Go, without retries, so that tests see the first answer.
 func (s *service) api() *gamelift.Client { return s.client }
 
 func (s *service) apiWith(key, secret string) *gamelift.Client {
@@ -251,7 +251,7 @@ type place struct {
 	fleet, location, compute, token string
 }
 
-// prepare makes location, fleet, compute and token.
+// prepare creates a location, a fleet, a compute and a token.
 func (s *service) prepare() *place {
 	s.t.Helper()
 	return s.prepareAt("custom-home")
@@ -279,7 +279,7 @@ func (s *service) prepareAt(location string) *place {
 	return p
 }
 
-// createGameSession waits until a process is free and asks for a session.
+// createGameSession waits until a process is free and creates a session.
 func (p *place) createGameSession(playersMax int32) *types.GameSession {
 	p.t.Helper()
 	var created *types.GameSession
@@ -347,7 +347,7 @@ func (s *service) untilPlayer(id string, want types.PlayerSessionStatus) {
 	eventually(s.t, fmt.Sprintf("player session %s to be %s", id, want), func() bool { return s.playerSession(id).Status == want })
 }
 
-// eventsOf are the codes of a fleet's events.
+// eventsOf returns the codes of a fleet's events.
 func (p *place) eventsOf() []types.EventCode {
 	p.t.Helper()
 	out, err := p.api().DescribeFleetEvents(p.t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &p.fleet})
@@ -386,7 +386,7 @@ func isError[E error](err error) bool {
 	return ok
 }
 
-// output collects what a program prints and lets tests wait for a part of it.
+// output collects a program's output and allows tests to wait for a part of it.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -429,7 +429,7 @@ func (o *output) until(ctx context.Context, part string) (string, error) {
 	}
 }
 
-// mustHave is until, for as long as a test has patience.
+// mustHave is until with the usual patience of a test.
 func (o *output) mustHave(t *testing.T, part string) (line string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)

@@ -24,7 +24,7 @@ import (
 	game "github.com/musterhq/muster/examples/arena"
 )
 
-// awsEnvironment is what a program with an AWS SDK needs to find a service, and nothing else of this machine.
+// awsEnvironment returns the variables with which a program with an AWS SDK finds a service, and no other settings of this machine.
 func awsEnvironment(endpoint string) []string {
 	return cleanEnvironment("AWS_ENDPOINT_URL_GAMELIFT="+endpoint, "AWS_REGION="+region, "AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any",
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/nowhere", "AWS_SHARED_CREDENTIALS_FILE=/nowhere")
@@ -47,7 +47,7 @@ func (p *program) endsWell() {
 	}
 }
 
-// onlyGame is the one game session of the fleet.
+// onlyGame returns the only game session of the fleet.
 func (p *place) onlyGame() types.GameSession {
 	p.t.Helper()
 	out, err := p.api().DescribeGameSessions(p.t.Context(), &gamelift.DescribeGameSessionsInput{FleetId: &p.fleet})
@@ -58,7 +58,7 @@ func (p *place) onlyGame() types.GameSession {
 	return out.GameSessions[0]
 }
 
-// seats are the player sessions of a game session as "player STATUS", sorted.
+// seats returns the player sessions of a game session as "player STATUS", sorted.
 func (s *service) seats(gameSession string) []string {
 	s.t.Helper()
 	out, err := s.api().DescribePlayerSessions(s.t.Context(), &gamelift.DescribePlayerSessionsInput{GameSessionId: &gameSession})
@@ -93,27 +93,27 @@ func TestArenaWithBothLibraries(t *testing.T) {
 	id := *p.onlyGame().GameSessionId
 	s.untilGameSession(id, "TERMINATED")
 	want := []string{"Ann COMPLETED", "Bob COMPLETED", "Cyd COMPLETED", "Dan COMPLETED"}
-	// Who returns before the server has seen him leave is turned away, and comes with another seat.
+	// A player who returns before the server noticed the disconnection is refused, and returns with another seat.
 	if got := s.seats(id); len(got) <= len(want) || !slices.Equal(slices.Compact(slices.Clone(got)), want) {
 		t.Errorf("player sessions: got %v, want %v and Bob's second", got, want)
 	}
 }
 
-// untilFree waits until a server process can host a game session, which its first report of health lets it.
+// untilFree waits until a server process can host a game session, which it can after its first health report.
 func (p *place) untilFree(server *program) {
 	p.t.Helper()
 	process := regexp.MustCompile(`process=(\S+)`).FindStringSubmatch(server.until("ready for a game session"))[1]
 	p.untilHealth(process, "HEALTHY")
 }
 
-// untilHealth waits until a server process has reported how it is.
+// untilHealth waits until a server process has reported its health.
 func (p *place) untilHealth(process, health string) {
 	p.t.Helper()
 	line := regexp.MustCompile(`(?m)^health +` + health + `$`)
 	eventually(p.t, "process "+process+" to be "+health, func() bool { return line.MatchString(p.explain(p.t, "process", process)) })
 }
 
-// When its last player has left, a session ends by itself.
+// A session ends automatically when its last player has left.
 func TestSessionEndsWithItsLastPlayer(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -129,7 +129,7 @@ func TestSessionEndsWithItsLastPlayer(t *testing.T) {
 	}
 }
 
-// The same game on a server that speaks the protocol itself.
+// The same game on a server that implements the protocol itself.
 func TestArenaWithoutALibrary(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -142,7 +142,7 @@ func TestArenaWithoutALibrary(t *testing.T) {
 	p.untilFree(server)
 	ann := player(t, s.url(), "Ann", "wait joined Bob; wait said Bob; coin; wait over", "-fleet", p.fleet, "-location", p.location, "-level", "goal=1")
 	bob := player(t, s.url(), "Bob", "wait said stranger; say go; wait over", "-friend", "Ann")
-	network.cut(true) // players play on, and the server comes back
+	network.cut(true) // players continue to play, and the server reconnects
 	server.until("connection to the service lost")
 	id := *p.onlyGame().GameSessionId
 	cyd := player(t, s.url(), "stranger", "say hello; leave", "-session", id)
@@ -178,7 +178,7 @@ func TestLevelThatDoesNotLoad(t *testing.T) {
 	}
 }
 
-// The studio's backend reserves, and clients come with the seats they were given.
+// The studio's backend reserves seats, and clients connect with them.
 func TestBackend(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -244,7 +244,7 @@ func ask(t *testing.T, method, url, body string, status int, out any) {
 	must(t, json.NewDecoder(bytes.NewReader(text)).Decode(out))
 }
 
-// One program, two services: what players see is the same, and only the endpoint was changed.
+// One program, two services: players see the same, and only the endpoint differs.
 func TestSameClientAgainstTheCloud(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -270,7 +270,7 @@ type openDoor struct{}
 func (openDoor) Admit(context.Context, uint64, string) error     { return nil }
 func (openDoor) HandlePlayerLeave(context.Context, uint64) error { return nil }
 
-// startCloud answers the calls of a client that searches and joins, as the cloud's endpoint does, with a game of its own.
+// startCloud answers the calls of a client that searches and joins, as the cloud's endpoint does, with its own game.
 func startCloud(t *testing.T) *httptest.Server {
 	room := game.NewRoom(openDoor{}, slog.New(slog.DiscardHandler))
 	world, err := game.Load(nil, 1)

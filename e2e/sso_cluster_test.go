@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// office is a cluster of three nodes at which a person signs in, behind a balancer that sends each request to another node.
+// office is a cluster of three nodes for a person's sign-in, behind a balancer that sends each request to another node.
 type office struct {
 	*workplace
 	nodes    []*service
@@ -27,7 +27,7 @@ func newOffice(t *testing.T) *office {
 	return x
 }
 
-// at is the person in front of one node: the browser has the same cookie for all of them.
+// at returns the person's view of one node: the browser has the same cookie for all of them.
 func (x *office) at(node int) *workplace {
 	_, port, err := net.SplitHostPort(x.nodes[node].address)
 	must(x.t, err)
@@ -47,7 +47,7 @@ func (x *workplace) portal(method, path, token string) (status int, out map[stri
 	return answer.StatusCode, out
 }
 
-// roleCredentials are those of the role backend.
+// roleCredentials returns credentials of the role backend.
 func (x *workplace) roleCredentials(token string) aws.Credentials {
 	x.t.Helper()
 	status, out := x.portal(http.MethodGet, "/federation/credentials?account_id=000000000000&role_name=backend", token)
@@ -141,7 +141,7 @@ func TestSignInAcrossACluster(t *testing.T) {
 		}
 	}
 
-	// A code that comes to two nodes is stolen, whichever of them gets it first.
+	// A code that is used at two nodes counts as stolen, whichever node receives it first.
 	if _, err := x.open(x.url() + "/device"); err != nil {
 		t.Fatal(err)
 	}

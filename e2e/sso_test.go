@@ -29,7 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providertest"
 )
 
-// workplace is a service at which people sign in with their provider, and the machine of one of them.
+// workplace is a service at which people sign in with their provider, and the machine of one person.
 type workplace struct {
 	*service
 	t        *testing.T
@@ -46,7 +46,7 @@ type workplace struct {
 	failed error
 }
 
-// newWorkplace is one where ann is in the group dev, which gives the role backend. The service is not started.
+// newWorkplace returns a workplace in which ann is in the group dev, which grants the role backend. The service is not started.
 func newWorkplace(t *testing.T) *workplace {
 	t.Helper()
 	x := newPerson(t)
@@ -54,7 +54,7 @@ func newWorkplace(t *testing.T) *workplace {
 	return x
 }
 
-// peopleFile writes the settings of how people sign in, with some more.
+// peopleFile writes the settings for sign-ins, with additional ones.
 func (x *workplace) peopleFile(more map[string]any) string {
 	x.t.Helper()
 	dir := x.t.TempDir()
@@ -71,7 +71,7 @@ func (x *workplace) peopleFile(more map[string]any) string {
 	return file
 }
 
-// newPerson is a workplace without a service: a provider, and the machine of a person.
+// newPerson returns a workplace without a service: a provider, and the machine of a person.
 func newPerson(t *testing.T) *workplace {
 	t.Helper()
 	x := &workplace{t: t, provider: providertest.New(t), home: t.TempDir(), answer: "approve"}
@@ -95,14 +95,14 @@ func newPerson(t *testing.T) *workplace {
 	return x
 }
 
-// freshBrowser is one in which no person has signed in.
+// freshBrowser replaces the browser with one in which no person has signed in.
 func (x *workplace) freshBrowser() {
 	jar, err := cookiejar.New(nil)
 	must(x.t, err)
 	x.browser = &http.Client{Jar: jar, Timeout: patience}
 }
 
-// page is what a browser shows.
+// page is a page in a browser.
 type page struct {
 	text string
 	at   *url.URL
@@ -130,7 +130,7 @@ func (x *workplace) open(at string) (page, error) {
 	return x.get(p.path(back))
 }
 
-// errTryAgain is what a page says while its node cannot answer for the cluster.
+// errTryAgain is the message of a page while its node cannot answer for the cluster.
 var errTryAgain = errors.New("try again")
 
 func (x *workplace) get(at string) (p page, err error) {
@@ -153,7 +153,7 @@ var (
 	formRole   = regexp.MustCompile(`<option>([a-z]+)`)
 )
 
-// sendable is the form of a page, with the person's answer.
+// sendable returns the form of a page with the person's answer.
 func (x *workplace) sendable(p page) (at string, form url.Values, err error) {
 	text := p.text
 	token, action := formToken.FindStringSubmatch(text), formAction.FindStringSubmatch(text)
@@ -172,7 +172,7 @@ func (x *workplace) sendable(p page) (at string, form url.Values, err error) {
 	return p.path(html.UnescapeString(action[1])), form, nil
 }
 
-// send sends a form as a page of the service does, and follows where that leads.
+// send sends a form as a page of the service does, and follows redirects.
 func (x *workplace) send(at string, form url.Values) (*http.Response, error) {
 	r, err := http.NewRequest(http.MethodPost, at, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -207,13 +207,13 @@ func (x *workplace) visit(at string) error {
 	return fmt.Errorf("POST %s: %s", to, answer.Status)
 }
 
-// environment is that of the person's programs.
+// environment returns the environment of the person's programs.
 func (x *workplace) environment(more ...string) []string {
 	return cleanEnvironment(append([]string{"HOME=" + x.home, "AWS_EC2_METADATA_DISABLED=true",
 		"BROWSER=" + filepath.Join(x.home, "open") + " %s &"}, more...)...)
 }
 
-// run runs a program of the person. It ends in a bounded time, also if the program does not, or leaves others behind that hold its output open.
+// run runs a program of the person. It ends within a limited time, even if the program does not end or leaves child processes that hold its output open.
 func (x *workplace) run(env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
 	defer cancel()
@@ -243,7 +243,7 @@ func (x *workplace) mustMuster(args ...string) string {
 	return out
 }
 
-// oldModels makes the AWS CLI of Debian, which knows no endpoint of a profile, find the service: rules for endpoints are data to it.
+// oldModels makes Debian's AWS CLI, which ignores endpoints in profiles, find the service through its data files with endpoint rules.
 func (x *workplace) oldModels() string {
 	x.t.Helper()
 	dir := x.t.TempDir()
@@ -257,7 +257,7 @@ func (x *workplace) oldModels() string {
 	return dir
 }
 
-// The AWS CLI of Debian signs a person in with the code of a device, uses the role that the group gives, and signs out, after which its credentials work no more.
+// Debian's AWS CLI signs a person in with a device code, uses the role that the group grants, and signs out, after which its credentials no longer work.
 func TestSSOWithTheAWSCLI(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)

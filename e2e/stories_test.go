@@ -24,23 +24,23 @@ import (
 // path with dots; a list on the way stands for its first element, and .length is how many it has.
 type step struct {
 	Call  string            // operation
-	Until string            // operation, called again and again until the answer is the wanted one
+	Until string            // operation, called repeatedly until the answer is as wanted
 	With  map[string]any    // its input
 	Want  map[string]any    // members of the answer
 	Save  map[string]string // members of the answer, by the name they get
-	Error string            // the call has to fail with it
-	Names string            // what its message has to name
+	Error string            // error with which the call must fail
+	Names string            // text that its message must contain
 
 	Server *struct{ Fleet, Compute, Token string } // instead of a call: a game server starts
 }
 
-// teller is a client that tells stories.
+// teller is a client that plays stories.
 type teller interface {
-	// call sends an operation and gives its answer, or the code and the message of its error.
+	// call sends an operation and returns its answer, or the code and the message of its error.
 	call(t *testing.T, operation string, input []byte) (answer object, code, message string)
 }
 
-// tellStories lets a client tell all stories side by side, or only those that are named.
+// tellStories lets a client play all stories concurrently, or only the named ones.
 func tellStories(t *testing.T, s *service, c teller, names ...string) {
 	files, err := filepath.Glob("stories/*.json")
 	must(t, err)
@@ -99,7 +99,7 @@ func tellStory(t *testing.T, s *service, c teller, file string) {
 	}
 }
 
-// judge tells what is wrong with an answer.
+// judge returns what is wrong with an answer.
 func (st *step) judge(saved map[string]string, answer object, code, message string) (wrong string) {
 	if code != st.Error || !strings.Contains(message, fill(st.Names, saved)) {
 		return fmt.Sprintf("got %q %s, want %q that names %q", code, message, st.Error, st.Names)
@@ -116,7 +116,7 @@ func (st *step) judge(saved map[string]string, answer object, code, message stri
 	return ""
 }
 
-// member is what a path of a story names.
+// member returns the value at a path in a story.
 func (o object) member(path string) any {
 	names := strings.Split(path, ".")
 	if last := len(names) - 1; names[last] == "length" {
@@ -127,7 +127,7 @@ func (o object) member(path string) any {
 
 var savedName = regexp.MustCompile(`\$[A-Za-z]+`)
 
-// fill puts what was saved in the place of its names.
+// fill replaces names with their saved values.
 func fill(text string, saved map[string]string) string {
 	return savedName.ReplaceAllStringFunc(text, func(name string) string {
 		if value, ok := saved[name[1:]]; ok {
@@ -137,7 +137,7 @@ func fill(text string, saved map[string]string) string {
 	})
 }
 
-// sdkGo tells stories with the SDK for Go.
+// sdkGo plays stories with the SDK for Go.
 type sdkGo struct{ *gamelift.Client }
 
 func (c sdkGo) call(t *testing.T, operation string, input []byte) (object, string, string) {
@@ -188,12 +188,12 @@ func (c *cli) call(t *testing.T, operation string, input []byte) (object, string
 
 var cliError = regexp.MustCompile(`An error occurred \((\w+)\) when calling the \w+ operation(?: \(reached max retries: \d+\))?: (.*)`)
 
-// commandName is how the CLI names an operation: ListFleets is list-fleets.
+// commandName returns the CLI's name of an operation: list-fleets for ListFleets.
 func commandName(operation string) string {
 	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(operation, "$1-$2"))
 }
 
-// operationName is the other way: list-fleets is ListFleets.
+// operationName is the inverse: ListFleets for list-fleets.
 func operationName(command string) string {
 	name := ""
 	for word := range strings.SplitSeq(command, "-") {

@@ -15,12 +15,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// systemd stands for the service manager: it receives what the program tells it.
+// systemd is a fake service manager: it receives the program's notifications.
 type systemd struct {
 	t    *testing.T
 	conn *net.UnixConn
 	env  []string
-	last string // what it was told last, in full
+	last string // the last notification, in full
 }
 
 func newSystemd(t *testing.T) *systemd {
@@ -59,7 +59,7 @@ func (s *systemd) until(parts ...string) string {
 	}
 }
 
-// TestSupervised: systemd is told when the service is ready, works and stops. A full disk does not end the feeding of its watchdog, for a new process would find the same disk.
+// TestSupervised: systemd is told when the service is ready, works and stops. With a full disk the watchdog is still fed, because a new process would find the same disk.
 func TestSupervised(t *testing.T) {
 	t.Parallel()
 	manager := newSystemd(t)
@@ -89,7 +89,7 @@ func TestSupervised(t *testing.T) {
 	<-s.exited
 }
 
-// TestWatchdogOfAFailedStore: after an error of the disk that is no shortage, the watchdog is fed no more, so that systemd starts the service again.
+// TestWatchdogOfAFailedStore: after a disk error that is not a shortage, the watchdog is no longer fed, so that systemd restarts the service.
 func TestWatchdogOfAFailedStore(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
@@ -117,7 +117,7 @@ func TestWatchdogOfAFailedStore(t *testing.T) {
 	s.untilLogged("stops to feed systemd's watchdog")
 }
 
-// TestWatchdogOfAStoppedProcess: a program that stands still feeds nothing.
+// TestWatchdogOfAStoppedProcess: a stopped process does not feed the watchdog.
 func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	manager := newSystemd(t)
@@ -141,7 +141,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	manager.until("WATCHDOG=1")
 }
 
-// TestSupervisedAgent: the agent tells systemd the same, also without a service.
+// TestSupervisedAgent: the agent notifies systemd in the same way, also without a service.
 func TestSupervisedAgent(t *testing.T) {
 	t.Parallel()
 	manager, dir := newSystemd(t), t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// bundleAt are the files of a support bundle by name.
+// bundleAt returns the files of a support bundle by name.
 func bundleAt(t *testing.T, file string) map[string]string {
 	t.Helper()
 	info, err := os.Stat(file)
@@ -38,8 +38,8 @@ func bundleAt(t *testing.T, file string) map[string]string {
 	}
 }
 
-// A bundle of a running service has what helps and no secret, whether the data directory or a key gets it. Keys without the role admin get none. While the service is down the
-// data directory tells what it can.
+// A bundle of a running service has useful information and no secret, whether it is made with the data directory or a key. Keys without the role admin get none. While the service
+// is down, the bundle has information from the data directory.
 func TestSupportBundle(t *testing.T) {
 	t.Parallel()
 	const planted = "pl4nted-word"

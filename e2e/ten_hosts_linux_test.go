@@ -28,7 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// racks is what docs/guide/ten-hosts.md leads to: a service with TLS, and hosts that have joined by one token. Each has a network namespace.
+// racks is the setup of docs/guide/ten-hosts.md: a service with TLS, and hosts that joined with one token. Each has a network namespace.
 type racks struct {
 	t     *testing.T
 	wires *wires // the service is at 0, the hosts follow
@@ -120,7 +120,7 @@ func (r *racks) muster(args ...string) string {
 	return out.String()
 }
 
-// list is what muster hosts shows, by name.
+// list returns the output of muster hosts, by name.
 func (r *racks) list() map[string]operator.Host {
 	r.t.Helper()
 	var list operator.HostList
@@ -132,7 +132,7 @@ func (r *racks) list() map[string]operator.Host {
 	return byName
 }
 
-// managedFleet pushes the game as a build and makes a fleet of it.
+// managedFleet pushes the game as a build and makes a fleet with it.
 func (r *racks) managedFleet() {
 	r.t.Helper()
 	game := r.t.TempDir()
@@ -151,7 +151,7 @@ func (r *racks) managedFleet() {
 	r.fleet = *made.FleetAttributes.FleetId
 }
 
-// join has hosts join by one token. The state of each is on a small disk of its own.
+// join makes hosts join with one token. The state of each is on its own small disk.
 func (r *racks) join(n int) {
 	r.t.Helper()
 	token := filepath.Join(r.t.TempDir(), "join")
@@ -180,7 +180,7 @@ func (h *rackHost) start(token string) {
 	must(h.r.t, h.r.wires.ends[h.no].in(h.cmd.Start))
 }
 
-// processes are the numbers of the host's server processes, by their ids.
+// processes returns the process numbers of the host's server processes, by id.
 func (h *rackHost) processes() map[string]int {
 	text, err := os.ReadFile(filepath.Join(h.dir, "agent.json"))
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *racks) cut(host int, off bool) {
 	})
 }
 
-// untilProcesses waits until hosts have so many server processes that are connected.
+// untilProcesses waits until hosts have n connected server processes.
 func (r *racks) untilProcesses(what string, n int, of ...string) {
 	r.t.Helper()
 	eventually(r.t, what, func() bool {
@@ -252,7 +252,7 @@ func (r *racks) fill(n int) map[string][]string {
 		var g *types.GameSession
 		eventually(r.t, "a game session", func() (ok bool) {
 			var err error
-			g, err = r.create() // a process is eligible a moment after it is ready
+			g, err = r.create() // a process is eligible slightly after it is ready
 			if full := (*types.FleetCapacityExceededException)(nil); err != nil && !errors.As(err, &full) {
 				r.t.Fatal(err)
 			}
@@ -283,7 +283,7 @@ func (r *racks) until(id string, want types.GameSessionStatus) {
 	eventually(r.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool { return r.session(id).Status == want })
 }
 
-// play has a player join a game session over the network, say something and leave.
+// play makes a player join a game session over the network, say something and leave.
 func (r *racks) play(id, player string) {
 	r.t.Helper()
 	seat, err := r.api.CreatePlayerSession(r.t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: &id, PlayerId: &player})
@@ -296,7 +296,7 @@ func (r *racks) play(id, player string) {
 	}
 }
 
-// TestTenHosts is the way of docs/guide/ten-hosts.md, and what happens to hosts later.
+// TestTenHosts follows docs/guide/ten-hosts.md, and then causes faults at the hosts.
 func TestTenHosts(t *testing.T) {
 	t.Parallel()
 	const n = 10
@@ -341,7 +341,7 @@ func TestTenHosts(t *testing.T) {
 	}
 }
 
-// cutOff: one of the processes of a host ends while the host is cut off. The service gets to know when the host is back; the other match has gone on.
+// cutOff: a process of a host ends while the host is cut off. The service learns of that when the host is back; the other match has continued.
 func (r *racks) cutOff(h *rackHost, games []string) {
 	r.cut(h.no, true)
 	ended := r.killOne(h)
@@ -380,7 +380,7 @@ func (r *racks) over(games []string) (n int) {
 	return n
 }
 
-// reboot: agent and server processes are gone at once. The host returns as itself, without a token, and runs new ones.
+// reboot: agent and server processes end at once. The host returns with its identity, without a token, and runs new processes.
 func (r *racks) reboot(h *rackHost, games []string) {
 	before := r.list()[h.name()].ID
 	h.kill()
@@ -397,7 +397,7 @@ func (r *racks) reboot(h *rackHost, games []string) {
 	}
 }
 
-// fullDisk: with a full disk the match of a host goes on, and the end of its other process is told. Once there is room, another one starts.
+// fullDisk: with a full disk, the match of a host continues, and the end of its other process is reported. Once there is room, another one starts.
 func (r *racks) fullDisk(h *rackHost, games []string) {
 	ballast := filepath.Join(h.dir, "ballast")
 	file, err := os.Create(ballast)

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// One port for both: the C++ and Unreal SDKs use TLS 1.2 for every URL and check no certificate; the API
-// is there over https as well, for those who trust the authority of --dev.
+// One port for both: the C++ and Unreal SDKs use TLS 1.2 for every URL and verify no certificate; clients that trust the authority
+// of --dev can also use the API over https.
 func TestTLSOnTheSamePort(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// top runs muster top on a terminal of this size, as the only program there.
+// top runs muster top in a terminal of a given size.
 func (s *service) top(width, height int, environ ...string) *screen {
 	s.t.Helper()
 	cmd := exec.Command(musterBinary, "top", "--data", s.data, "--listen", s.address, "--every", "500ms")
@@ -16,7 +16,7 @@ func (s *service) top(width, height int, environ ...string) *screen {
 	return newScreen(s.t, width, height, cmd)
 }
 
-// ends presses q, and checks that the program ends in good order and leaves the terminal as it was.
+// ends presses q, and checks that the program ends normally and restores the terminal.
 func (s *screen) ends() {
 	s.t.Helper()
 	s.press("q")
@@ -33,7 +33,7 @@ func (s *screen) ends() {
 	}
 }
 
-// A person follows a player through muster top, while the service works, is gone, and is back.
+// A person follows a player through muster top while the service runs, is down, and is back.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -71,7 +71,7 @@ func TestTop(t *testing.T) {
 	s.shows("1 connected, 1 seat reserved, 2 seats free")
 
 	s.resize(40, 10)
-	s.shows("muster top", "Needs attention", "? keys") // the end of the line of keys is cut off here
+	s.shows("muster top", "Needs attention", "? keys") // the line of keys is truncated here
 	s.ends()
 }
 

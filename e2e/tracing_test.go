@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// collector takes what a service exports.
+// collector receives a service's exports.
 type collector struct {
 	url string
 
@@ -58,7 +58,7 @@ func startCollector(t *testing.T) *collector {
 		}
 		text, err := io.ReadAll(body)
 		if err != nil {
-			return // an exporter that closes begins its last request anew
+			return // a closing exporter repeats its last request
 		}
 		if err := c.take(r, text); err != nil {
 			t.Errorf("%s: %v", r.URL.Path, err)
@@ -132,7 +132,7 @@ func (c *collector) has(metric string) bool {
 	return c.metrics[metric]
 }
 
-// all are the spans of a trace.
+// all returns the spans of a trace.
 func (c *collector) all(trace string) []tracedSpan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +170,7 @@ const (
 	parentOfTest = "b7ad6b7169203331"
 )
 
-// withTraceparent is a client whose calls belong to the trace of the test.
+// withTraceparent returns a client whose calls belong to the trace of the test.
 func withTraceparent(c *gamelift.Client) *gamelift.Client {
 	return gamelift.New(c.Options(), func(o *gamelift.Options) {
 		o.APIOptions = append(slices.Clone(o.APIOptions), smithyhttp.AddHeaderValue("traceparent", "00-"+traceOfTest+"-"+parentOfTest+"-01"))
@@ -249,7 +249,7 @@ func TestTraceOfAGameSession(t *testing.T) {
 	}
 }
 
-// A placement that waits for a game server continues its trace when one comes, and its webhook carries it.
+// A placement that waits for a game server continues its trace when one connects, and its webhook carries the trace.
 func TestTraceOfAPlacement(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -292,7 +292,7 @@ func TestTraceOfAPlacement(t *testing.T) {
 	}
 }
 
-// A match goes on in the trace of its ticket, up to the game server's answer, and a player session in the trace of the call that created it, up to the server's requests.
+// A match continues the trace of its ticket, up to the game server's answer, and a player session continues the trace of the call that created it, up to the server's requests.
 func TestTraceOfAMatch(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -333,7 +333,7 @@ func TestTraceOfAMatch(t *testing.T) {
 `)
 }
 
-// In a cluster the call arrives at one node, another one decides, and the game server is connected to the third.
+// In a cluster the call arrives at one node, another one leads, and the game server is connected to the third.
 func TestTraceThroughACluster(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -389,7 +389,7 @@ func TestTraceThroughACluster(t *testing.T) {
 `)
 }
 
-// Without a collector at its address, the service works as ever, counts what it cannot export, and ends in time.
+// If there is no collector at the address, the service works as usual, counts what it cannot export, and stops in time.
 func TestCollectorDown(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--otlp-endpoint", "http://"+porttest.Free(t))
@@ -406,7 +406,7 @@ func TestCollectorDown(t *testing.T) {
 	s.stop()
 }
 
-// A reload has traces, metrics and the audit log go to another collector, to none, and to one again. One that is refused leaves them where they are.
+// A reload sends traces, metrics and the audit log to another collector, to none, and to one again. A refused reload does not change the collector.
 func TestReloadMovesTelemetry(t *testing.T) {
 	t.Parallel()
 	first, second, wrong := startCollector(t), startCollector(t), startCollector(t)

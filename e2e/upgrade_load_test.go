@@ -20,11 +20,11 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// Nodes of two releases serve one load, with one of either as the leader, and each of them is killed while it follows and while it leads. An empty node of each release joins them, and
-// gets a snapshot. At the end every node has the same state, which is what the journal says, and the same records of what has ended.
+// Nodes of two releases serve one load, with a node of either release as the leader, and each of them is killed while it follows and while it leads. An empty node of each release joins
+// them, and gets a snapshot. At the end every node has the same state, which agrees with the journal, and the same ended records.
 //
-// MUSTER_PREVIOUS names a binary to go from, such as that of the last release, and then all nodes are upgraded. Without it, the way is from this build to one with a later level of
-// the data, and the test ends with one node upgraded: TestRollingUpgrade goes to the end.
+// MUSTER_PREVIOUS names the binary to upgrade from, such as that of the last release; all nodes are then upgraded. Without it, the upgrade is from this build to one with a later level
+// of the data, and the test ends with one upgraded node: TestRollingUpgrade covers the rest.
 func TestUpgradeUnderLoad(t *testing.T) {
 	t.Parallel()
 	const reservation = 20 * time.Second
@@ -107,7 +107,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			killed(nodes[(j+1)%3]) // follows
 			killed(n)              // leads
 		}
-		if i < 2 { // of two releases: one node of each may come
+		if i < 2 { // of two releases: one node of each may join
 			h.outgrowLog(t, nodes)
 			join([]string{previous, next}[i])
 			nodes[3].untilLogged("a snapshot of the leader has replaced this node's journal")
@@ -127,7 +127,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	sameEverywhere(t, nodes)
 }
 
-// outgrowLog writes until a node that joins needs a snapshot: until every node has one, and the last entries that it keeps nevertheless are not all.
+// outgrowLog writes until a joining node needs a snapshot: until every node has one, and no longer keeps all entries.
 func (h *history) outgrowLog(t *testing.T, nodes []*service) {
 	t.Helper()
 	saved := regexp.MustCompile(`msg="snapshot saved" entry=([2-9]|\d\d)\d{3} `)
@@ -145,7 +145,7 @@ func (h *history) outgrowLog(t *testing.T, nodes []*service) {
 	}
 }
 
-// throughAny is an address that leads each connection to one of the nodes that take it.
+// throughAny returns an address that leads each connection to a node that accepts it.
 func throughAny(t *testing.T, nodes []*service) string {
 	t.Helper()
 	address := porttest.Free(t)
@@ -183,7 +183,7 @@ func throughAny(t *testing.T, nodes []*service) string {
 	return address
 }
 
-// handOver has a node lead, and asks again while the cluster is too busy for it.
+// handOver makes a node the leader, and tries again while the cluster is too busy.
 func handOver(t *testing.T, n *service) {
 	t.Helper()
 	to := idOf(t, n)
@@ -193,7 +193,7 @@ func handOver(t *testing.T, n *service) {
 	})
 }
 
-// idOf is the id of a node in its cluster.
+// idOf returns the id of a node in its cluster.
 func idOf(t *testing.T, n *service) string {
 	t.Helper()
 	for _, m := range clusterStatus(t, n).Members {
@@ -205,12 +205,12 @@ func idOf(t *testing.T, n *service) string {
 	return ""
 }
 
-// sameEverywhere compares what nodes have that are left in peace. Backups at all of them build on each other, so that each state is compared with the state of another node and the
-// journal between.
+// sameEverywhere compares the data of nodes without load. Backups at all of them build on each other, so that each state is compared with the state of another node and the
+// journal between them.
 func sameEverywhere(t *testing.T, nodes []*service) {
 	t.Helper()
-	// A placement gives its id to the game session of its first attempt, and to that of the second one when the first ends before it is active. Of the first one nothing is kept if it is
-	// still in memory then. Nodes that do not decide store records earlier, so they may have it in their archive, where nothing shows it beside the second one.
+	// A placement gives its id to the game session of its first attempt, and to that of the second if the first ends before it is active. If the first one is still in memory
+	// then, it is dropped. Followers store records earlier, so they may have it in their archive, where the second one hides it.
 	attempt := regexp.MustCompile(`"placement":"[^"]+".*"activated_at":null`)
 	ended := func(n *service) []string {
 		lines := strings.Split(n.command("export", "--data", n.data, "--to", "-", "--rate", "64MiB"), "\n")

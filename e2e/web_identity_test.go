@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providertest"
 )
 
-// A machine with a token in a file and no secret: the AWS CLI, the SDKs for Go and JavaScript, and the end of it all by one command.
+// A machine with a token in a file and no secret uses the AWS CLI and the SDKs for Go and JavaScript. One command ends all of that.
 func TestWebIdentityOfMachines(t *testing.T) {
 	t.Parallel()
 	issuer := providertest.New(t)

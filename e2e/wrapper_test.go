@@ -19,11 +19,11 @@ import (
 // wrapper is the service's side of Amazon's game server wrapper 1.2.0: the calls and messages that it sends, in its order and form.
 type wrapper struct {
 	t    *testing.T
-	url  string // of the connection; it connects to the same one again
+	url  string // of the connection; it reconnects to the same one
 	conn *websocket.Conn
 }
 
-// startWrapper does what the wrapper does with a fleet's ARN and a profile: it looks for its compute on the first page, registers it if it is not there, and fetches a token.
+// startWrapper starts as the wrapper does with a fleet's ARN and a profile: it looks for its compute on the first page, registers it if it is missing, and fetches a token.
 func (p *place) startWrapper(compute string) (w *wrapper, registered bool) {
 	p.t.Helper()
 	ctx, api := p.t.Context(), p.api()
@@ -67,7 +67,7 @@ func (w *wrapper) connect() int {
 	return answer.StatusCode
 }
 
-// send sends a request with these members beside Action and RequestId, and wants the answer that has no other members.
+// send sends a request with these members besides Action and RequestId, and requires an answer without other members.
 func (w *wrapper) send(action string, members map[string]any) {
 	w.t.Helper()
 	request := map[string]any{"Action": action, "RequestId": uuid.NewString()}
@@ -100,7 +100,7 @@ func (w *wrapper) start() {
 	})
 }
 
-// reach is connect for a connection that is accepted.
+// reach is connect for a connection that must be accepted.
 func (w *wrapper) reach() {
 	w.t.Helper()
 	if status := w.connect(); status != http.StatusSwitchingProtocols {
@@ -110,7 +110,7 @@ func (w *wrapper) reach() {
 
 func (w *wrapper) beat() { w.send("HeartbeatServerProcess", map[string]any{"HealthStatus": true}) }
 
-// host takes the game session that the service pushes, and activates it.
+// host receives the game session that the service pushes, and activates it.
 func (w *wrapper) host(game *types.GameSession) {
 	w.t.Helper()
 	want := map[string]any{
@@ -180,7 +180,7 @@ func TestGameServerWrapper(t *testing.T) {
 	second.host(crashes)
 	p.untilGameSession(*crashes.GameSessionId, types.GameSessionStatusActive)
 
-	// TerminateGameSession: the wrapper kills its game and says so at once, whatever time it has.
+	// TerminateGameSession: the wrapper kills its game and reports that at once, however much time it has.
 	_, err = p.api().TerminateGameSession(t.Context(), &gamelift.TerminateGameSessionInput{GameSessionId: game.GameSessionId, TerminationMode: types.TerminationModeTriggerOnProcessTerminate})
 	must(t, err)
 	if got := w.receive(); got["Action"] != "TerminateProcess" || got["TerminationTime"] == nil || got["StatusCode"] != nil {
@@ -190,7 +190,7 @@ func TestGameServerWrapper(t *testing.T) {
 	must(t, w.conn.NetConn().Close()) // without a close frame
 	p.untilGameSession(*game.GameSessionId, types.GameSessionStatusTerminated)
 
-	// The game exits with another status than 0: the connection drops without a word.
+	// The game exits with a status other than 0: the connection drops without a message.
 	must(t, second.conn.NetConn().Close())
 	for range 3 { // its grace
 		p.advance(time.Minute)

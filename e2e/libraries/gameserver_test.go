@@ -21,7 +21,7 @@ import (
 const duo = `{"name":"duo","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "teams":[{"name":"all","minPlayers":2,"maxPlayers":3}]}`
 
-// seats is a game's network layer that only remembers.
+// seats is a game's network layer that only records the seat.
 type seats struct{ at gameclient.Seat }
 
 func (s *seats) Connect(_ context.Context, at gameclient.Seat) error { s.at = at; return nil }
@@ -105,7 +105,7 @@ func TestMatchAndBackfillThroughMuster(t *testing.T) {
 	}
 }
 
-// players compares who plays in a session, by the matchmaker's data.
+// players compares the players of a session according to the matchmaker's data.
 func players(t *testing.T, s gameserver.Session, want ...string) {
 	t.Helper()
 	m, err := gameserver.ParseMatchData(s.MatchmakerData)
@@ -121,7 +121,7 @@ func players(t *testing.T, s gameserver.Session, want ...string) {
 	}
 }
 
-// admit lets a player in, and wants to know who it is.
+// admit admits a player and checks the player's id.
 func admit(t *testing.T, server *gameserver.Server, id gameserver.ConnectionID, playerSessionID string) {
 	t.Helper()
 	player, err := server.ValidatePlayerJoin(t.Context(), id, playerSessionID)
@@ -131,7 +131,7 @@ func admit(t *testing.T, server *gameserver.Server, id gameserver.ConnectionID, 
 	}
 }
 
-// The reason of a refusal by the real service comes at once, and what only asks leaves no process behind.
+// A refusal by the real service is reported at once with its reason, and the check beforehand leaves no process behind.
 func TestRefusedByMuster(t *testing.T) {
 	srv := mustertest.Start(t, mustertest.LogLevel(slog.LevelError))
 	fleet := srv.NewFleet()

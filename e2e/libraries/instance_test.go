@@ -104,7 +104,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 		t.Errorf("%+v", n.StartData)
 	}
 
-	// Who they are.
+	// Verify both players.
 	who, err := game.Verify(ctx, annAt.PlayerSessionID, annAt.ConnectionToken)
 	if err != nil || who.PlayerID != "ann" || who.Team != "all" || who.Attempt != 1 {
 		t.Errorf("%+v, %v", who, err)
@@ -116,7 +116,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	admit(t, server, 1, annAt.PlayerSessionID)
 	admit(t, server, 2, bobAt.PlayerSessionID)
 
-	// Bob quits, which a closed connection alone would not say.
+	// Bob quits, which a closed connection alone would not show.
 	stale, err := game.PlayerDisconnected(ctx, bobAt.PlayerSessionID, gameserver.Quit)
 	must(t, err)
 	must(t, server.HandlePlayerLeave(ctx, 2))
@@ -132,7 +132,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	}
 	admit(t, server, 3, hostOf(bob).PlayerSessionID)
 
-	// A wish for players, over a restart of the service.
+	// A search for players, across a restart of the service.
 	ticket, err := game.EnterMatchmaking(ctx, gameserver.GameSearch{Seats: 1})
 	if err != nil || ticket.Queue != "duo" || ticket.ID == "" || !ticket.Expires.After(srv.Now()) {
 		t.Errorf("%+v, %v", ticket, err)
@@ -200,7 +200,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	}
 }
 
-// The sessions of the plain API have no game instance, a process without a token cannot ask.
+// Sessions of the plain API have no game instance, and a process without a token cannot request one.
 func TestNoGameInstance(t *testing.T) {
 	if !ownProcess(t) {
 		return

@@ -65,7 +65,7 @@ func TestJoinOrCreate(t *testing.T) {
 	}
 }
 
-// Every error says which call it is of.
+// Every error names its call.
 func TestErrorsNameTheirCall(t *testing.T) {
 	t.Parallel()
 	srv := mustertest.Start(t, mustertest.LogLevel(slog.LevelError))

@@ -15,8 +15,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// ownProcess runs the test again in a process of its own and reports false here, because a process has one official
-// server SDK, and so one gameserver.Server.
+// ownProcess runs the test again in its own process and reports false here, because a process can have only one official
+// server SDK and therefore one gameserver.Server.
 func ownProcess(t *testing.T) bool {
 	t.Helper()
 	const mark = "GAMESERVER_TEST_IN_OWN_PROCESS"

@@ -17,8 +17,8 @@ import (
 // patience is how long one event may take on a slow machine.
 const patience = 30 * time.Second
 
-// Two players through the whole of it with the real service: party, invite, search, acceptance, game, a restart of the
-// service in the middle, a lost connection to the game server, the return, the end.
+// Two players go through everything with the real service: party, invite, search, acceptance, game, a restart of the
+// service in the middle, a lost connection to the game server, the return, and the end.
 func TestPlayersAgainstMuster(t *testing.T) {
 	t.Parallel()
 	srv := mustertest.Start(t, mustertest.Setting("player-flow", "true"))
@@ -73,7 +73,7 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	if err != nil || len(queues) != 1 || queues[0].Name != "duo" || !queues[0].AcceptanceRequired {
 		t.Errorf("%+v, %v", queues, err)
 	}
-	srv.Restart() // the streams come back by themselves, behind what they have
+	srv.Restart() // the streams reconnect automatically, after the last received event
 
 	_, err = ann.EnterMatchmaking(t.Context(), "duo")
 	must(t, err)

@@ -1,5 +1,5 @@
-// Command oidcprovider is an identity provider that others have written, zitadel/oidc with its example users, for the tests of people who sign in. Its module keeps
-// what it requires out of the service's.
+// Command oidcprovider is a third-party identity provider, zitadel/oidc with its example users, for the tests of people who sign in. Its own module keeps
+// its dependencies out of the service's.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Command sdkserver is a game server with strings: it does on the official server SDK exactly what its standard
-// input tells it, and reports on its standard output, so that a test can play any server, also a bad one.
+// Command sdkserver is a remote-controlled game server: it makes calls of the official server SDK exactly as its standard
+// input requests, and reports on its standard output, so that a test can play any server, also a bad one.
 //
-// Each input line is a JSON array of words, a call and its arguments; each gets one line {"reply": …}. What the
-// service pushes appears in between as {"event": …}. The connection comes from the GAMELIFT_SDK_* variables.
+// Each input line is a JSON array of words, a call and its arguments; each gets one line {"reply": …}. Pushes from
+// the service appear in between as {"event": …}. The connection comes from the GAMELIFT_SDK_* variables.
 //
-// It is a module of its own, so that the SDK is built at the version that go.mod, or v5.4.0.mod, names, and stays
+// It is a separate module, so that the SDK is built at the version that go.mod, or v5.4.0.mod, names, and stays
 // out of Muster's own dependencies.
 package main
 
@@ -25,7 +25,7 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
-// line is everything that this program says.
+// line is a line of this program's output.
 type line struct {
 	Reply   string                   `json:"reply,omitempty"`
 	Event   string                   `json:"event,omitempty"`

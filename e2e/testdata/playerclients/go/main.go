@@ -1,4 +1,4 @@
-// A client of the player API whose calls oapi-codegen has made of the OpenAPI 3.0 document: a login, a party and a search.
+// A client of the player API whose calls oapi-codegen generated from the OpenAPI 3.0 document: a login, a party and a search.
 package main
 
 import (
