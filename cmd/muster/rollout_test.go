@@ -34,7 +34,7 @@ type killable struct {
 	cmd           *exec.Cmd
 }
 
-// killableForTest starts a service that kill ends without a warning.
+// killableForTest starts a service that kill ends without warning.
 func killableForTest(t *testing.T) *killable {
 	t.Helper()
 	s := &killable{t: t, data: filepath.Join(t.TempDir(), "data")}
@@ -81,7 +81,7 @@ func (s *killable) kill() {
 	_ = s.cmd.Wait()
 }
 
-// breakable is a game server that runs until a file named "broken" lies beside it: then it dies, and so does every later one.
+// breakable is a game server that runs until a file named "broken" is beside it. Then it dies, and so does every server that starts later.
 const breakable = `#!/bin/sh
 cd "$(dirname "$0")"
 [ -e broken ] && { echo "cannot load the level" >&2; exit 3; }
@@ -95,8 +95,8 @@ done
 wait $child
 `
 
-// TestRollout moves an alias between fleets of two builds with real game servers: by shares, across the death of the service and back; then at once, until the old
-// fleet drains; and when the new build breaks, the alias comes back by itself. The match that began before all of that goes on.
+// TestRollout moves an alias between fleets of two builds with real game servers: first in steps and back, while the service is killed; then at once, until the
+// old fleet has drained. When the new build breaks, the alias moves back automatically. A match that began earlier continues throughout.
 func TestRollout(t *testing.T) {
 	s := killableForTest(t)
 	ctx, url := t.Context(), "http://"+s.address
@@ -164,7 +164,7 @@ func TestRollout(t *testing.T) {
 	check(err)
 	alias := made.Alias.AliasId
 
-	// play makes a game session by the alias, and returns it when it is active.
+	// play creates a game session on the alias, and returns it when it is active.
 	play := func() *types.GameSession {
 		t.Helper()
 		var session *types.GameSession
@@ -222,7 +222,7 @@ func TestRollout(t *testing.T) {
 	in(match, before)
 	eventually(t, "the match is active", func() bool { return isActive(match) })
 
-	// By shares: of each two requests one is the new fleet's, the first one at once.
+	// By shares: the new fleet gets every second request, beginning with the first.
 	muster("rollout", "--alias", "arena-live", "--to", *after, "--steps", "50,100", "--step-time", "1h")
 	pointsTo(before)
 	second := play()
@@ -247,7 +247,7 @@ func TestRollout(t *testing.T) {
 	}
 	told("is over, and new game sessions go to fleet " + *before)
 
-	// At once, until it is done: the old fleet drains, and its match goes on.
+	// At once, and wait until it is done: the old fleet drains, and its match continues.
 	muster("rollout", "--alias", *alias, "--to", *after, "--step-time", "1s", "--wait")
 	pointsTo(after)
 	in(play(), after)
@@ -266,7 +266,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("after the undo the old fleet wants %d hosts; its match is active: %v", n, isActive(match))
 	}
 
-	// The new build breaks: the alias comes back by itself.
+	// The new build breaks: the alias moves back automatically.
 	eventually(t, "the new fleet has a server process", func() bool {
 		_, err := runForTest(t, envOf(s.key), "rollout", "--alias", *alias, "--to", *after, "--step-time", "1h", "--server", url, "--data", s.data)
 		return err == nil

@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/matchmaker"
 )
 
-// patienceOfTest bounds every wait. It is only for hanging tests to end.
+// patienceOfTest bounds every wait, so that a test that hangs ends.
 const patienceOfTest = 30 * time.Second
 
 // night is a cell with a fleet, one location and one compute, and a Finder.
@@ -104,7 +104,7 @@ func (n *night) find() *Found {
 	return x
 }
 
-// finds waits until an item about an object has the words: the engine ends what is due a moment after its clock was moved.
+// finds waits until an item about an object has these texts. It waits because the engine handles deadlines a moment after its clock was moved.
 func (n *night) finds(kind, id, what, next string) {
 	n.Helper()
 	var all []Item
@@ -151,7 +151,7 @@ func TestFleetWithoutFreeProcess(t *testing.T) {
 	}
 }
 
-// A fleet of a build has its home region as a location. It is told to have hosts in one of its locations, and lacks them there alone.
+// A fleet of a build has its home region as a location. If hosts are required in only one of its locations, it lacks them only there.
 func TestFleetThatWantsHostsInOneLocation(t *testing.T) {
 	n := newNight(t)
 	n.do(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
@@ -198,7 +198,7 @@ func TestExpiredToken(t *testing.T) {
 	n.finds("fleet", "fleet-1", "the newest auth token of compute rack has expired", "Get a new one")
 }
 
-// The overview says no more of the tokens of many computes than it has looked at.
+// The overview reports only on the computes' tokens that it has examined.
 func TestTokensOfManyComputes(t *testing.T) {
 	n := newNight(t)
 	register := func(i int) {
@@ -318,7 +318,7 @@ func TestImpossibleTickets(t *testing.T) {
 	}
 }
 
-// The node that decides answers for the others, and an answer that is none is left out.
+// The leader answers for the other nodes, and an invalid answer is left out.
 func TestMatchmakingOfTheLeader(t *testing.T) {
 	n := newNight(t)
 	n.config.Oldest = func() ([]*matchmaker.Oldest, bool) { return nil, false }
@@ -339,7 +339,7 @@ func TestMatchmakingOfTheLeader(t *testing.T) {
 	}
 }
 
-// However much is wrong, a look is bounded, and says what it left out.
+// However many faults there are, one look is bounded and says what it left out.
 func TestLookIsBounded(t *testing.T) {
 	n := newNight(t)
 	for i := range ItemsMost {
@@ -360,7 +360,7 @@ func TestLookIsBounded(t *testing.T) {
 	}
 }
 
-// A receiver of the audit log that is away is an item about the service, also at nodes that ask the one that decides.
+// An unreachable receiver of the audit log is an item about the service, also at followers, which ask the leader.
 func TestLateReceivers(t *testing.T) {
 	n := newNight(t)
 	n.config.Exports = func() []export.Late {

@@ -36,7 +36,7 @@ type client struct {
 	dropped bool
 }
 
-// connect returns nil when the connection is refused.
+// connect opens a connection. It returns nil if the connection is refused.
 func (p *port) connect(from string) *client {
 	p.t.Helper()
 	p.now = p.now.Add(time.Millisecond)
@@ -85,8 +85,8 @@ func TestLimitsAreDerivedFromDescriptors(t *testing.T) {
 	}
 }
 
-// Anonymous connections from one address press out themselves. Other addresses, and connections with credentials, do not
-// notice.
+// Anonymous connections from one address displace only each other. Other addresses, and connections with credentials, are not
+// affected.
 func TestAFloodFromOneAddressPressesOutItself(t *testing.T) {
 	p := newPort(t, 1024, Limits{PerAddress: 2000})
 	signed, waiting := p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1")
@@ -113,7 +113,7 @@ func TestAFloodFromOneAddressPressesOutItself(t *testing.T) {
 	}
 }
 
-// Attackers with an address each have smaller crowds than a few players behind one address who connect together.
+// Attackers with one address each form smaller groups than a few players behind one address who connect together.
 func TestAFloodFromManyAddressesDoesNotPressOutSmallNetworks(t *testing.T) {
 	p := newPort(t, 1024, Limits{})
 	flood := func(n int) {
@@ -143,7 +143,7 @@ func TestAFloodFromManyAddressesDoesNotPressOutSmallNetworks(t *testing.T) {
 	}
 }
 
-// A newcomer that takes the place of the only connection of its own address is counted with that address.
+// A new connection that displaces the only connection of its own address still counts for that address.
 func TestANewcomerInPlaceOfItsOwnAddress(t *testing.T) {
 	p := newPort(t, 1024, Limits{PerAddress: 1})
 	for range 5 {
@@ -187,8 +187,8 @@ func TestAnAddressHasItsShare(t *testing.T) {
 	p.mustConnect("2001:db8:0:100::1") // another /56
 }
 
-// When thousands of honest clients return at once, those whose requests are being answered are not pressed out by others of
-// the same network, but are when they keep others out.
+// When thousands of honest clients return at once, connections whose requests are being answered are not displaced by the same
+// network before busyGrace is over. Another network may displace them.
 func TestRequestsUnderWayAreSpared(t *testing.T) {
 	p := newPort(t, 1024, Limits{PerAddress: 2000})
 	var busy []*client
@@ -246,7 +246,8 @@ func TestDoorsHaveTheirShares(t *testing.T) {
 	}
 }
 
-// One holder has half of a door, however many addresses it uses. What it gives back it finds again, and others find the rest.
+// One holder may have at most half of a door's connections, however many addresses it uses. It may replace connections that it closes,
+// and the rest remains for others.
 func TestHoldersHaveTheirShares(t *testing.T) {
 	p := newPort(t, 1024, Limits{Doors: [doors]int{EventStreams: 16, PartnerStreams: 3}})
 	var mine []*client
@@ -287,7 +288,7 @@ func TestHoldersHaveTheirShares(t *testing.T) {
 	}
 }
 
-// Addresses of connections that were refused leave nothing behind.
+// No memory is kept for addresses whose connections were refused.
 func TestRefusedAddressesAreForgotten(t *testing.T) {
 	p := newPort(t, 1024, Limits{Total: 64, Doors: [doors]int{HTTP: 64}})
 	for i := range 64 {

@@ -61,7 +61,7 @@ func newGraphs(t *testing.T, n int64) *desk {
 	return x
 }
 
-// values returns what the script of a page of graphs reads: the times, and the lines by graph.
+// values returns the data that the script of a page of graphs reads: the times, and the lines by graph.
 func (x *desk) values(path string) (times []int64, graphs map[string][][]*float64) {
 	x.t.Helper()
 	r := x.get(Prefix+path, x.signedInAs("LOOK"))
@@ -164,7 +164,7 @@ func TestGraphPages(t *testing.T) {
 	}
 }
 
-// A request that waits for its turn ends when its browser has gone.
+// A request that waits for its turn ends when its browser disconnects.
 func TestGraphsAtOnceAreBounded(t *testing.T) {
 	x := newGraphs(t, 1)
 	c := x.signedInAs("LOOK")
@@ -186,7 +186,7 @@ func TestGraphsAtOnceAreBounded(t *testing.T) {
 	}
 }
 
-// Without kept metrics the pages say so.
+// If no metrics are stored, the pages say so.
 func TestGraphsWithoutMetrics(t *testing.T) {
 	x := newDesk(t)
 	if err := x.engine.Do(t.Context(), &hosting.CreateQueue{Queue: placement.Queue{Name: "ranked", Region: "us-east-1"}}); err != nil {

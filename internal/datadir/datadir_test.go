@@ -76,7 +76,7 @@ func (h *house) close() {
 	}
 }
 
-// refuses opens a directory that has this problem, and returns what it says.
+// refuses opens a directory, checks that it is refused because of this part, and returns the error's text.
 func refuses(t *testing.T, dir string, part Part) string {
 	t.Helper()
 	for range 2 { // also the next time
@@ -101,7 +101,7 @@ func (h *house) must(cmd kernel.Command) {
 	}
 }
 
-// furnish makes an access key, and placements that end and leave memory for the archive.
+// furnish makes an access key, and placements that end and move to the archive.
 func (h *house) furnish(from, to int) {
 	h.t.Helper()
 	if from == 0 {
@@ -152,7 +152,7 @@ func (h *house) keyWorks() (works bool) {
 	return works
 }
 
-// furnished is a directory with everything in it.
+// furnished returns a directory that has every part.
 func furnished(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -277,7 +277,7 @@ func TestPartsOfAnotherInstallationStopTheStart(t *testing.T) {
 	}
 }
 
-// A part of the same installation that is older than the others has lost what the others took for stored.
+// A part of the same installation that is older than the others lacks data that the others rely on.
 func TestAnOlderPartStopsTheStart(t *testing.T) {
 	for part, want := range map[string]Part{archiveDir: Archive, journalDir: JournalTail} {
 		t.Run(part, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestADamagedSecretStopsTheStart(t *testing.T) {
 	}
 }
 
-// The first start may end at any moment: the next one goes on.
+// The first start may be interrupted at any moment: the next one completes it.
 func TestAnInterruptedFirstStartGoesOn(t *testing.T) {
 	for _, parts := range [][]Part{{}, {Journal}, {Journal, Archive}, {Journal, Archive, Secret}, {Secret}} {
 		dir := t.TempDir()
@@ -356,7 +356,7 @@ func TestAnInterruptedFirstStartGoesOn(t *testing.T) {
 	}
 }
 
-// A crash between the acceptance of a loss and its record in the journal does not keep it out of the journal.
+// After a crash between the acceptance of a loss and its record in the journal, the next start records it.
 func TestAnInterruptedAcceptanceIsRecorded(t *testing.T) {
 	dir := furnished(t)
 	remove(t, dir, archiveDir)
@@ -374,7 +374,7 @@ func TestAnInterruptedAcceptanceIsRecorded(t *testing.T) {
 	}
 }
 
-// oldDirectory is one that a release without installations has left.
+// oldDirectory returns a directory as a release without installation ids left it.
 func oldDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -449,7 +449,7 @@ func TestAMissingPartOfAnEarlierReleaseStopsTheStart(t *testing.T) {
 	}
 }
 
-// A secret from a backup that an earlier release made is the right one if the keys are derived from it.
+// A secret from an earlier release's backup is the correct one if the access keys are derived from it.
 func TestASecretOfAnOldBackupIsTaken(t *testing.T) {
 	dir := oldDirectory(t)
 	old := filepath.Join(t.TempDir(), "cell.secret")
@@ -555,7 +555,7 @@ type unmarked struct{ *archivepebble.Archive }
 
 func (unmarked) SetMark(archive.Mark) {}
 
-// A crash between the secret of a cluster and the record that the node was admitted leaves a directory with which the node asks again.
+// After a crash between writing the cluster's secret and recording the node's admission, the node asks to join again.
 func TestCrashWhileJoining(t *testing.T) {
 	dir := t.TempDir()
 	cluster, secret := uuid.New(), identity.NewCellSecret()

@@ -1,5 +1,5 @@
-// Package doors is for keeping the house in order: which package may know which. Its only content is a test, which
-// reads the imports of every package and prints why one is not allowed.
+// Package doors enforces which package may import which. Its only content is tests. They read the imports of every package and
+// report why one is not allowed.
 package doors
 
 import (
@@ -107,7 +107,7 @@ func doors() []door {
 	return list
 }
 
-// listedPackage is what the go command tells of a package; files of its tests are not in it.
+// listedPackage is the go command's description of a package, without its test files.
 type listedPackage struct {
 	ImportPath string
 	Dir        string
@@ -149,7 +149,7 @@ func checkImports(packages []listedPackage) (complaints []string) {
 	return complaints
 }
 
-// checkShipped looks through everything that the binary and the public libraries are linked from.
+// checkShipped checks all packages that the binary and the public libraries are linked from.
 func checkShipped(packages []listedPackage) (complaints []string) {
 	for _, p := range packages {
 		if !matchesAny(p.ImportPath, []string{"cmd/...", "gameclient/...", "gameserver/..."}) {
@@ -166,7 +166,7 @@ func checkShipped(packages []listedPackage) (complaints []string) {
 	return complaints
 }
 
-// testHelp reports whether a package of ours is there for tests: the simulator, and all whose name ends with "test".
+// testHelp reports whether a package of ours exists for tests only: the simulator, and all packages whose name ends with "test".
 func testHelp(path string) bool {
 	return matches(path, "internal/sim/...") || strings.HasPrefix(path, module) && strings.HasSuffix(path, "test")
 }

@@ -67,7 +67,7 @@ func (x *timed) open(i int, d *disk) {
 	x.members[i] = &member{Engine: e, disk: d, vault: vault}
 }
 
-// hear tells every node the time of the one that decides.
+// hear tells every node the leader's time.
 func (x *timed) hear() {
 	if x.quiet.Load() {
 		return
@@ -97,7 +97,7 @@ func (x *timed) close() {
 	}
 }
 
-// wait starts a placement that no server fulfils, with a time-out of ten minutes.
+// wait starts a placement that no server can fulfil, with a timeout of ten minutes.
 func (x *timed) wait(id string) {
 	h := x.house(x.members[x.decides.Load()])
 	h.must(&hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "queue", PlayersMax: 2}})
@@ -121,7 +121,7 @@ func (x *timed) waits(id string) bool {
 
 const drawn = 20 // one part in so many, by which the time of a cluster may be faster or slower than a clock
 
-// between checks that a duration is what a clock shows, within what the time may be drawn, and a twentieth of a second for each takeover.
+// between checks a duration against the clock. The tolerance is the permitted adjustment of the time, plus 50 ms for each change of leader.
 func (x *timed) between(what string, got, want time.Duration, takeovers int) {
 	x.Helper()
 	within := want/drawn + time.Duration(takeovers)*50*time.Millisecond
@@ -189,7 +189,7 @@ func TestTimeOverTakeovers(t *testing.T) {
 	}
 }
 
-// TestTimeGoesOnInAnIdleCluster: no entry is written for hours, and the next node goes on at the right time, not at that of the last entry.
+// TestTimeGoesOnInAnIdleCluster: no entry is written for hours, and the next leader continues at the correct time, not at that of the last entry.
 func TestTimeGoesOnInAnIdleCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimed(t, 0, time.Hour)
@@ -209,7 +209,7 @@ func TestTimeGoesOnInAnIdleCluster(t *testing.T) {
 	})
 }
 
-// TestTimeIsDrawnToTheLeader: the time comes to the clock of the node that decides, never faster than the bound, and stays there.
+// TestTimeIsDrawnToTheLeader: the time approaches the leader's clock, never faster than the bound, and stays there.
 func TestTimeIsDrawnToTheLeader(t *testing.T) {
 	for name, off := range map[string]time.Duration{"back": -time.Hour, "forward": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestTimeIsDrawnToTheLeader(t *testing.T) {
 	}
 }
 
-// TestClockIsSet: an operator sets the clock of the node that decides. The time does not step.
+// TestClockIsSet: an operator sets the leader's clock. The time does not step.
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimed(t, 0)
@@ -251,7 +251,8 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// TestWholeClusterWasDown: the clock of the node that decides first says for how long, and if it is behind, the time goes on from where it was.
+// TestWholeClusterWasDown: the clock of the first leader determines how long the cluster was down. If that clock is behind, the time continues
+// from where it was.
 func TestWholeClusterWasDown(t *testing.T) {
 	for name, test := range map[string]struct{ off, want time.Duration }{
 		"a right clock":          {0, 3 * time.Hour},

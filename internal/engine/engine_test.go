@@ -69,7 +69,7 @@ func TestSeatsAreSoldOnce(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForWhatTheySaw: a read that saw a change that is not durable yet waits for it, others do not.
+// TestReadsWaitForWhatTheySaw: a read that saw a change which is not durable yet waits for it. Other reads do not wait.
 func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()

@@ -65,7 +65,7 @@ func next(config engine.Config) engine.Config {
 	return config
 }
 
-// members are the levels that a cluster's members have told.
+// members are the levels that a cluster's members have reported.
 type members struct {
 	lock     sync.Mutex
 	lowest   uint
@@ -97,8 +97,8 @@ func isLater(t *testing.T, what string, err error) {
 
 func levelOf(e *engine.Engine) uint { inForce, _ := e.Level(); return inForce }
 
-// TestUpgrade: a cluster of this release gets a node of the next one, which leads. Nothing that this release does not know is written until all run the next one.
-// From then on it is, and this release is refused, however it gets at the data.
+// TestUpgrade: a cluster of this release gets a node of the next one, which leads. Until all nodes run the next release, it writes nothing that this release does
+// not know. Afterwards it does, and this release refuses the data, however it receives them.
 func TestUpgrade(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{})
 	old := c.members[1]
@@ -178,7 +178,7 @@ func (c *cluster) entries() uint64 {
 	return uint64(len(c.group.entries))
 }
 
-// TestLevelOfASingleMachine: the next release raises the level when it starts, and then this one refuses the data and writes nothing.
+// TestLevelOfASingleMachine: the next release raises the level when it starts. Afterwards this release refuses the data and writes nothing.
 func TestLevelOfASingleMachine(t *testing.T) {
 	for name, fresh := range map[string]bool{"a new installation": true, "existing data": false} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestLevelOfASingleMachine(t *testing.T) {
 	}
 }
 
-// TestLevelOfANewCluster: a cluster that begins has the level of its first node at once, and a snapshot that refuses an earlier release.
+// TestLevelOfANewCluster: a new cluster has the level of its first node at once, and a snapshot that an earlier release refuses.
 func TestLevelOfANewCluster(t *testing.T) {
 	c := newCluster(t, 1, next(engine.Config{}))
 	if err := c.lead(c.members[0], nil); err != nil {
@@ -230,7 +230,7 @@ func TestLevelOfANewCluster(t *testing.T) {
 	isLater(t, "its snapshot", err)
 }
 
-// TestLaterReleaseIsClear: the error says what this release knows, and what to do.
+// TestLaterReleaseIsClear: the error says which level this release knows, and what to do.
 func TestLaterReleaseIsClear(t *testing.T) {
 	text := (&kernel.LaterRelease{Level: 3, Known: 2}).Error()
 	for _, want := range []string{"level 3", "levels up to 2", "Start the later release", "backup"} {

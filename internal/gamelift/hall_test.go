@@ -35,7 +35,7 @@ type hall struct {
 	links   uint64
 }
 
-// newHall opens an installation that lets what has ended leave memory after linger, by the engine's clock.
+// newHall opens an installation whose ended records leave memory after linger, by the engine's clock.
 func newHall(t *testing.T, linger time.Duration) *hall {
 	return newHallWith(t, linger, cell.DefaultConfig())
 }
@@ -87,7 +87,7 @@ func (h *hall) fleetIn(location string) (fleetID string) {
 	return *created.FleetAttributes.FleetId
 }
 
-// serverReady plays a server process that has called ProcessReady and is healthy.
+// serverReady makes a server process that has called ProcessReady and is healthy.
 func (h *hall) serverReady(fleetID, process string) fleet.Key {
 	h.Helper()
 	h.links++
@@ -160,7 +160,7 @@ func must[T any](out T, err error) func(testing.TB) T {
 	}
 }
 
-// refused checks the code of an error that the SDK made.
+// refused checks the code of an error that the SDK returned.
 func refused(t testing.TB, err error, code string) {
 	t.Helper()
 	e, ok := errors.AsType[smithy.APIError](err)

@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// house is a running service, as far as this door knows it.
+// house implements the part of a running service that this door uses.
 type house struct {
 	dir    string
 	engine *engine.Engine
@@ -127,7 +127,7 @@ func TestRefusalNamesTheFullDisk(t *testing.T) {
 	}
 }
 
-// That a service runs is known without its state.
+// Runs works without the service's state.
 func TestRuns(t *testing.T) {
 	h := newHouse(t)
 	c := h.client(t)
@@ -150,7 +150,7 @@ func refusedFor(err error, reason domain.Reason) bool {
 	return ok && r.Reason == reason
 }
 
-// forge sends a request that change has spoilt after it was signed.
+// forge sends a request that change has altered after it was signed.
 func (h *house) forge(t *testing.T, change func(r *http.Request, body *[]byte, date, nonce *string, key *[]byte, run *string)) int {
 	t.Helper()
 	c := h.client(t)
@@ -212,7 +212,7 @@ func TestOnlyHoldersOfTheSecret(t *testing.T) {
 	}
 }
 
-// The memory for nonces is bounded, and forgets them when they are too old to be taken anyway.
+// The memory for nonces is bounded. A nonce is dropped when its request is too old to be accepted anyway.
 func TestNonces(t *testing.T) {
 	n, now := nonces{}, time.Now()
 	for i := range noncesMax {
@@ -231,7 +231,7 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// service.json of a stopped service misleads no command, also when another program has its port now.
+// The service.json of a stopped service misleads no command, even when another program now listens on its port.
 func TestLeftoverServiceFile(t *testing.T) {
 	h := newHouse(t)
 	left, err := os.ReadFile(filepath.Join(h.dir, fileName))
@@ -265,7 +265,7 @@ func TestLeftoverServiceFile(t *testing.T) {
 	}
 }
 
-// A service that hangs ends what else would have no limit of time.
+// Calls to a service that hangs end, even those without another timeout.
 func TestServiceThatHangs(t *testing.T) {
 	h := newHouse(t)
 	c := h.client(t)
@@ -285,11 +285,11 @@ func TestServiceThatHangs(t *testing.T) {
 	}
 }
 
-// The bound on connections closes what is beyond it.
+// Connections beyond the limit are closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	h := newHouse(t)
 	address := h.client(t).file.Address
-	// On a busy machine the time of the first connections may be over before the last one is made; then more come.
+	// On a busy machine the first connections may time out before the last one is made. Then more are accepted.
 	closed, opened := false, 0
 	for end := time.Now().Add(time.Minute); !closed && time.Now().Before(end); opened++ {
 		c, err := dial(address)
@@ -307,7 +307,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if !closed {
 		t.Errorf("%d connections were all kept", opened)
 	}
-	// They are gone when their time to send a request is over.
+	// They are closed when their time to send a request is over.
 	for {
 		if _, err := h.client(t).List(t.Context()); err == nil {
 			return

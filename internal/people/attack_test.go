@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providertest"
 )
 
-// refused expects that a sign-in fails without a session.
+// refused checks that a sign-in fails and creates no session.
 func (b *browser) refused(what, path string) {
 	b.Helper()
 	status, body := b.get(path)
@@ -26,7 +26,7 @@ func (b *browser) refused(what, path string) {
 	}
 }
 
-// callback is the address to which the provider would send a browser that has begun to sign in.
+// callback begins a sign-in and returns the URL to which the provider would redirect the browser.
 func (b *browser) callback() *url.URL {
 	b.Helper()
 	stop := &http.Client{Jar: b.client.Jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -53,7 +53,7 @@ func with(u *url.URL, change func(url.Values)) string {
 	return x.String()
 }
 
-// A code that an attacker's browser has got must not sign a victim's browser in (login CSRF), nor one of a victim the attacker's (code injection).
+// An attacker's code must not sign in a victim's browser (login CSRF), and a victim's code must not sign in the attacker's (code injection).
 func TestAttackCodeOfAnotherBrowser(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	attacker, victim := x.browser(), x.browser()
@@ -80,7 +80,7 @@ func TestAttackCodeOfAnotherBrowser(t *testing.T) {
 	}
 }
 
-// A provider that is dishonest, or that an attacker controls, gets no answer taken for one of another provider.
+// An answer of a dishonest provider, or of one that an attacker controls, is never taken for an answer of another provider.
 func TestAttackMixUp(t *testing.T) {
 	honest, evil := providertest.New(t), providertest.New(t)
 	x := newHouse(t, map[string]any{"providers": []any{
@@ -106,7 +106,7 @@ func TestAttackMixUp(t *testing.T) {
 	}
 }
 
-// What is wrong with an ID token is found, whatever the provider's transport said.
+// Every fault of an ID token is detected, although the token comes directly from the provider.
 func TestAttackIDTokens(t *testing.T) {
 	now := time.Now()
 	other := providertest.New(t)
@@ -188,7 +188,7 @@ func claim(name string, value any) func(*providertest.Provider) {
 	return func(p *providertest.Provider) { p.Claims = func(c map[string]any) { c[name] = value } }
 }
 
-// A provider that sends without end, never, or somewhere else costs bounded memory and time, and the others go on.
+// A provider that sends endlessly, never answers, or redirects costs bounded memory and time, and the other providers keep working.
 func TestAttackAnswersOfAProvider(t *testing.T) {
 	endless := func(path string) func(w http.ResponseWriter, r *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -235,7 +235,7 @@ func TestAttackAnswersOfAProvider(t *testing.T) {
 	}
 }
 
-// Cookies are bound to what they are for, and changed ones are worth nothing. A cookie from before the sign-in does not name the session after it.
+// Cookies are bound to their purpose, and altered cookies are rejected. A cookie from before the sign-in does not name the session after it.
 func TestAttackCookies(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	b := x.browser()
@@ -286,7 +286,7 @@ func TestCookiesOverTLS(t *testing.T) {
 	}
 }
 
-// A provider that hangs takes a bounded number of sign-ins with it, and the others go on.
+// A provider that hangs blocks only a bounded number of sign-ins, and the other providers keep working.
 func TestAttackSlowProvider(t *testing.T) {
 	slow, quick := providertest.New(t), providertest.New(t)
 	release := make(chan struct{})
@@ -326,7 +326,7 @@ func TestAttackSlowProvider(t *testing.T) {
 	}
 }
 
-// What scripts send for passkeys is bounded, comes from this service's pages alone, and reveals nothing. TestPeopleInABrowser has what a real browser sends.
+// Passkey requests are bounded, accepted only from this service's own pages, and reveal nothing. TestPeopleInABrowser covers real browsers.
 func TestAttackPasskeys(t *testing.T) {
 	x := newHouse(t, map[string]any{})
 	post := func(path, origin, body string, cookies ...*http.Cookie) (int, string, []*http.Cookie) {

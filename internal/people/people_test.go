@@ -122,7 +122,7 @@ func studio(t *testing.T, p *providertest.Provider, more map[string]any) *house 
 	return newHouse(t, settings)
 }
 
-// browser keeps cookies, and follows redirects and the page that leads back.
+// browser keeps cookies, and follows redirects and the page that leads back from the provider.
 type browser struct {
 	*house
 	client *http.Client
@@ -249,7 +249,7 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
-// A flood of requests with the cookie of an ended session does not become a flood of questions to the node that decides.
+// A flood of requests with the cookie of an ended session does not become a flood of requests to the leader.
 func TestLooksForSessionsAreBounded(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	b := x.browser()
@@ -282,7 +282,7 @@ func (x *house) goesOn(id string) bool {
 	return ok
 }
 
-// What changes at the provider counts at the next check, and a person who was removed there is signed out.
+// A change at the provider takes effect at the next check, and a person who was removed there is signed out.
 func TestRecheck(t *testing.T) {
 	p := providertest.New(t)
 	x := studio(t, p, nil)
@@ -322,7 +322,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// due makes the check of a session due, as the passing of time does.
+// due makes the check of a session due, as if enough time had passed.
 func (x *house) due(id string) {
 	x.Helper()
 	s, ok := x.stored(id)
@@ -343,7 +343,7 @@ func (x *house) stored(id string) (s people.SignIn, ok bool) {
 	return s, ok
 }
 
-// Without a refresh token nothing can be confirmed: the session ends at the set time.
+// Without a refresh token the provider cannot be asked again, so the session ends at the configured time.
 func TestNoRefreshToken(t *testing.T) {
 	p := providertest.New(t)
 	p.NoRefresh()
@@ -356,7 +356,7 @@ func TestNoRefreshToken(t *testing.T) {
 	}
 }
 
-// The refresh token is in the state, but not readable there.
+// The state contains the refresh token only in encrypted form.
 func TestRefreshTokenIsEncrypted(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	b := x.browser()
@@ -395,7 +395,7 @@ func TestBackStaysHere(t *testing.T) {
 	}
 }
 
-// A level below that of the room's events, as while a cluster is upgraded, is a refusal that people can read.
+// While a cluster is being upgraded and its level is below that of these events, sign-ins are refused with a readable message.
 func TestBeforeTheLevelIsInForce(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	var level uint

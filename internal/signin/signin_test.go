@@ -57,7 +57,7 @@ func (x *world) try(from, secret string) error {
 
 func isSlowed(err error) bool { _, ok := errors.AsType[*Slowed](err); return ok }
 
-// untilSlowed tries a wrong secret and returns how often the answer said what was wrong.
+// untilSlowed tries a wrong secret until attempts are slowed, and returns how many were verified.
 func (x *world) untilSlowed(from string) (answered int) {
 	for !isSlowed(x.try(from, "wrong")) {
 		if answered++; answered > 10*addressBurst {
@@ -86,7 +86,7 @@ func TestAPairHasABurstAndThenARate(t *testing.T) {
 	}
 }
 
-// An unknown key counts against the address alone, and for all doors together.
+// A failure with an unknown key counts only against the address, and all doors share the count.
 func TestAnAddressHasABudgetForAllCredentials(t *testing.T) {
 	x := newWorld()
 	other := x.Door("other")
@@ -175,7 +175,7 @@ func TestTheOwnerAtTheSameAddressIsNotLockedOut(t *testing.T) {
 	}
 }
 
-// A first sign-in from an address where others fail with other credentials is verified at once.
+// A first sign-in is verified at once even if others at the same address fail with other credentials.
 func TestANoisyAddressDoesNotStopTheFirstSignIn(t *testing.T) {
 	x := newWorld()
 	for x.door.Fail(Failure{From: home, Reason: WrongToken}) == nil {
@@ -185,8 +185,8 @@ func TestANoisyAddressDoesNotStopTheFirstSignIn(t *testing.T) {
 	}
 }
 
-// A first sign-in from an address where a stranger fails with the same key without a pause gets through after some retries,
-// and from then on at once. The stranger's guesses are verified at a part of its rate only.
+// A first sign-in from an address where a stranger continuously fails with the same key succeeds after some retries, and from then
+// on at once. Only a part of the stranger's guesses is verified.
 func TestTheFirstSignInBesideAnAttackerGetsThrough(t *testing.T) {
 	x := newWorld()
 	worst := 0
@@ -235,7 +235,7 @@ func TestANilDoorSlowsNobody(t *testing.T) {
 	}
 }
 
-// A million names take no more memory than the tables have, and the attack of one stranger does not end the trust of others.
+// A million names take no more memory than the tables have, and the attack of one stranger does not displace the trust in others.
 func TestTheTablesAreBounded(t *testing.T) {
 	x := newWorld()
 	if size := 2*unsafe.Sizeof(*x.pairs) + 2*unsafe.Sizeof(x.trusted); size > 3<<19+1<<10 {
@@ -270,7 +270,7 @@ func TestTheTablesAreBounded(t *testing.T) {
 	}
 }
 
-// In a full set the budget that recovers first makes room, and the name that signed in the longest ago.
+// In a full set the budget that recovers first is replaced, and likewise the name whose last sign-in is the longest ago.
 func TestTheLeastUsefulEntryMakesRoom(t *testing.T) {
 	b := newBudgets("test", rate.Every(time.Second, 10))
 	for i := range uint64(ways) {

@@ -45,13 +45,13 @@ type port struct {
 
 func newPort(t *testing.T) *port { return newPortWith(t, nil) }
 
-// newPortWith is one at which machines get credentials with tokens.
+// newPortWith returns a port at which machines get credentials with tokens.
 func newPortWith(t *testing.T, machines Verifier) *port {
 	t.Helper()
 	return newPortOf(t, machines, nil)
 }
 
-// newPortOf is one at which machines get credentials with tokens and certificates.
+// newPortOf returns a port at which machines get credentials with tokens and certificates.
 func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier) *port {
 	t.Helper()
 	secret, err := identity.OpenCellSecret(t.TempDir())
@@ -94,7 +94,7 @@ func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier
 
 func keyOf(role access.Role) string { return "MUST" + strings.ToUpper(role.String()) + "0000000000" }
 
-// as is a client of STS with the access key of a role.
+// as returns a client of STS with the access key of a role.
 func (p *port) as(role access.Role) *sts.Client {
 	key, _ := p.keys.Find(keyOf(role))
 	return p.with(key.ID, key.Secret, "")
@@ -124,7 +124,7 @@ func (p *port) assume(client *sts.Client, role, name string) *sts.AssumeRoleOutp
 
 func arnOf(role string) string { return "arn:aws:iam::000000000000:role/" + role }
 
-// code is the code of an API error; empty for success.
+// code returns the code of an API error, empty for success.
 func code(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()
@@ -175,7 +175,7 @@ func TestWhoIsAsking(t *testing.T) {
 	}
 }
 
-// The role is that of the credentials, and not of the key behind them.
+// The role of a call is that of its credentials, not that of the key which issued them.
 func TestRoleOfTemporaryCredentials(t *testing.T) {
 	p := newPort(t)
 	name := "custom-here"
@@ -223,7 +223,7 @@ func TestTemporaryCredentialsEnd(t *testing.T) {
 	p.is("assumed with a role of that key", list(inner.Credentials), "UnrecognizedClientException")
 }
 
-// A role that a person assumes works as long as the sign-in.
+// A role that a person assumes is valid as long as the sign-in.
 func TestRoleOfAPerson(t *testing.T) {
 	p := newPort(t)
 	p.keys.PublishSignIns(map[string]identity.SignIn{"one": {Roles: access.Roles(access.Admin)}})
@@ -303,7 +303,7 @@ func TestRefusedRequests(t *testing.T) {
 	p.is("an answer that others could read", assume(access.Admin, func(*sts.AssumeRoleInput) {}), "AccessDenied")
 }
 
-// GetSessionToken gives no role, so a policy that allows one does not allow it, whatever the form says.
+// GetSessionToken gives no role, so a policy that allows a role does not allow it, even if the request names that role.
 func TestAttackSessionTokenThatNamesARole(t *testing.T) {
 	p := newPort(t)
 	if err := p.keys.PublishPolicies([]access.Policy{{Name: "look", Text: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:*","Resource":"` + arnOf("readonly") + `"}}`}},
@@ -333,7 +333,7 @@ func TestAttackSessionTokenThatNamesARole(t *testing.T) {
 	}
 }
 
-// Each issue of credentials is in the audit log, but for those of players.
+// Each issue of credentials is in the audit log, except for credentials of players.
 func TestIssuesAreRecorded(t *testing.T) {
 	p := newPort(t)
 	for _, c := range []struct {
@@ -352,7 +352,7 @@ func TestIssuesAreRecorded(t *testing.T) {
 	}
 }
 
-// The provider of the SDK, as profiles with role_arn use it.
+// This tests the SDK's provider that profiles with role_arn use.
 func TestAssumeRoleProvider(t *testing.T) {
 	p := newPort(t)
 	c, err := stscreds.NewAssumeRoleProvider(p.as(access.Admin), arnOf("backend")).Retrieve(t.Context())

@@ -36,7 +36,7 @@ func host(t *testing.T) *hosted {
 	return h
 }
 
-// reach is what the agent does with a new token.
+// reach connects with a new token, as the agent does.
 func (h *hosted) reach() {
 	p := h.fleet.ServerParameters()
 	if h.config.Service == nil {
@@ -78,7 +78,7 @@ func (h *hosted) untilStatus(session types.GameSession, want types.GameSessionSt
 	})
 }
 
-// forget has the next agent not know that a player is seated, as if the agent before had been killed right after the service's answer.
+// forget makes the next agent forget that a player has a seat, as if the previous agent had been killed right after the service's answer.
 func (h *hosted) forget(player string) {
 	h.Helper()
 	m, err := recall(h.config.File)
@@ -95,7 +95,7 @@ func (h *hosted) forget(player string) {
 	}
 }
 
-// A game session goes on while the service restarts and while agents change, takes its data with it, and ends when the service wants.
+// A game session continues with its data while the service restarts and while the agent is replaced, and ends when the service ends it.
 func TestGameSession(t *testing.T) {
 	h := host(t)
 	h.inState(Scheduled)
@@ -163,7 +163,7 @@ func TestGameSession(t *testing.T) {
 	h.inState(Shutdown)
 }
 
-// A host that serves another fleet keeps the processes of the fleet before on their connections, and gives them no token of the other one.
+// When a host starts to serve another fleet, processes of the previous fleet keep their connections and get no token of the new fleet.
 func TestTokenOfAnotherFleet(t *testing.T) {
 	h := host(t)
 	h.must("Ready", new(sdk.Empty), new(sdk.Empty))
@@ -175,7 +175,7 @@ func TestTokenOfAnotherFleet(t *testing.T) {
 	h.createGameSession() // over a new connection, with the token before
 }
 
-// The service hands out a new token over the connection; the one before is void.
+// The service sends a new token over the connection. The previous one is void.
 func TestNewToken(t *testing.T) {
 	h := host(t)
 	h.must("Ready", new(sdk.Empty), new(sdk.Empty))
@@ -202,7 +202,7 @@ func TestNewToken(t *testing.T) {
 	h.untilStatus(h.createGameSession(), types.GameSessionStatusActive)
 }
 
-// A withdrawn process is none that the service knows of, whatever it did before.
+// The service does not know a withdrawn process, whatever the process did before.
 func TestReserveWithdraws(t *testing.T) {
 	h := host(t)
 	h.must("Ready", new(sdk.Empty), new(sdk.Empty))
@@ -220,7 +220,7 @@ func TestReserveWithdraws(t *testing.T) {
 	h.untilStatus(h.createGameSession(), types.GameSessionStatusActive)
 }
 
-// A new token for the fleet that a host had before does not become that of the fleet which it serves now.
+// A new token for the host's previous fleet does not replace the token of its present fleet.
 func TestNewTokenOfTheFleetBefore(t *testing.T) {
 	now := Target{URL: "ws://a", Fleet: "fleet-now", Compute: "host", Token: "now"}
 	p := &Process{config: Config{Service: new(Service)}, log: slog.New(slog.DiscardHandler)}
@@ -265,7 +265,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// A process that wants to end gets no game session while it does so.
+// A process that is about to end gets no game session.
 func TestShutdownWithdraws(t *testing.T) {
 	h := host(t)
 	h.must("Ready", new(sdk.Empty), new(sdk.Empty))

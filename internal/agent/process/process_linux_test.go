@@ -57,7 +57,7 @@ func ignored(pid int) bool {
 	return mask&(1<<(unix.SIGTERM-1)) != 0
 }
 
-// TestWhatLeavesTheGroupEnds has a process start another one in a session of its own: it ends with it, whether it is killed or exits.
+// TestWhatLeavesTheGroupEnds: a process starts another one in a new session. The second ends with the first, whether that is killed or exits.
 func TestWhatLeavesTheGroupEnds(t *testing.T) {
 	worlds(t, func(w world) {
 		for _, play := range []string{"leave", "leave-and-exit"} {
@@ -87,7 +87,7 @@ func TestWhatLeavesTheGroupEnds(t *testing.T) {
 	})
 }
 
-// TestAdopt kills the agent that started a process, and adopts the process. The status of its end survives on new kernels.
+// TestAdopt kills the agent that started a process, and adopts the process. On recent kernels its exit status is still known.
 func TestAdopt(t *testing.T) {
 	worlds(t, func(w world) {
 		for _, end := range []string{"terminate", "kill"} {
@@ -190,7 +190,7 @@ func TestPeakMemory(t *testing.T) {
 	})
 }
 
-// TestGroupIDs: the numbers with which a signal would reach other processes are refused.
+// TestGroupIDs: group ids with which a signal would reach other processes are refused.
 func TestGroupIDs(t *testing.T) {
 	for _, pid := range []int{-1, 0, 1} {
 		if err := signalGroup(pid, 0); err == nil {
@@ -202,7 +202,7 @@ func TestGroupIDs(t *testing.T) {
 	}
 }
 
-// TestGroupWithFirstDigitOne ends a group whose number begins with 1, which a program of the name kill is known to take for "every process".
+// TestGroupWithFirstDigitOne ends a group whose id begins with 1, which a version of the program kill is known to interpret as "every process".
 func TestGroupWithFirstDigitOne(t *testing.T) {
 	worlds(t, func(w world) {
 		bystander := w.start("stubborn")
@@ -250,8 +250,8 @@ func TestParseCgroup(t *testing.T) {
 	}
 }
 
-// TestGroupOfAnotherAgentStays: an agent that starts beside another one leaves its groups alone, also a group whose process is only about to start. When the
-// other one is gone, it removes what that left.
+// TestGroupOfAnotherAgentStays: an agent that starts beside another one leaves the other's groups alone, even a group whose process is only about to start.
+// Once the other agent is gone, it removes the groups that are left.
 func TestGroupOfAnotherAgentStays(t *testing.T) {
 	one, err := NewGroups("")
 	if err != nil {

@@ -110,7 +110,7 @@ func checkReads(t *testing.T, what string, a *Archive) (missing []int) {
 	return missing
 }
 
-// checkPages checks that a copy gets every record, or is told of damage, and nothing wrong.
+// checkPages checks that a copy gets every record or an error about damage, and no wrong record.
 func checkPages(t *testing.T, what string, a *Archive) {
 	t.Helper()
 	got, damaged := map[string]archive.Record{}, 0
@@ -136,7 +136,7 @@ func checkPages(t *testing.T, what string, a *Archive) {
 	}
 }
 
-// TestAFlippedBitIsToldAndRepaired flips bits in every file of a small archive. Every read returns the right answer or *Damaged, new
+// TestAFlippedBitIsToldAndRepaired flips bits in every file of a small archive. Every read returns the correct answer or *Damaged, new
 // records can be stored, and the repair loses only the records of the damaged block or table.
 func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 	whole := smallArchive(t)
@@ -429,7 +429,7 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	}
 }
 
-// A table that an archive in use is writing has no end yet, which is not damage.
+// An archive in use may be writing a table that has no end yet. That is not damage.
 func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "000011.sst")
@@ -454,7 +454,7 @@ func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
 	})
 }
 
-// A full disk ends a repair, for nothing frees space while a person waits for the command.
+// A full disk ends a repair, because no other work frees space while an operator waits for the command.
 func TestRepairOnAFullDisk(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	disk := embeddbtest.NewDisk()

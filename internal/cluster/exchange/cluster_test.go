@@ -27,7 +27,7 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// node is a whole node without its doors: links over TLS, the journal in memory, the engine.
+// node is a complete node without its doors: links over TLS, the journal in memory, the engine.
 type node struct {
 	*engine.Engine
 	id      string
@@ -130,7 +130,7 @@ func (h home) open(t testing.TB, a *trust.Authority, id string, first bool) *nod
 	return n
 }
 
-// close ends a node without a word to the others.
+// close stops a node without informing the others.
 func (n *node) close(t testing.TB) {
 	n.closed.Do(func() {
 		n.stop()
@@ -157,7 +157,7 @@ func newCluster(t testing.TB) []*node {
 	return newClusterOf(t, newNode(t, a, "n1", true), newNode(t, a, "n2", false), newNode(t, a, "n3", false))
 }
 
-// newClusterOf lets the first node admit the others.
+// newClusterOf makes a cluster: the first node admits the others.
 func newClusterOf(t testing.TB, nodes ...*node) []*node {
 	t.Helper()
 	if err := nodes[0].Do(t.Context(), &hosting.CreateLocation{Name: "custom-first"}); err != nil {
@@ -194,8 +194,8 @@ func sees(t *testing.T, n *node, location string) (there bool) {
 	return there
 }
 
-// TestLeaderDies: callers at every node create, look at another node, and delete, while the leader hands over, and then dies. No call fails, none has a second
-// effect, and what one node acknowledged is at the next at once.
+// TestLeaderDies: callers at every node create a record, read it at another node, and delete it, while the leader hands over, and then dies. No call fails, none
+// takes effect twice, and a change that one node acknowledged is visible at the next at once.
 func TestLeaderDies(t *testing.T) {
 	nodes := newCluster(t)
 	var made, elsewhere atomic.Int32 // calls, and callers that have left the node that dies
@@ -252,7 +252,7 @@ func TestLeaderDies(t *testing.T) {
 	}
 }
 
-// TestDecides: one node says that it decides, and a node that is alone still shows the state that it has.
+// TestDecides: exactly one node reports that it is the leader, and an isolated node still shows the state that it has.
 func TestDecides(t *testing.T) {
 	nodes := newCluster(t)
 	if err := nodes[0].Decides(t.Context()); err != nil {
@@ -277,7 +277,7 @@ func TestDecides(t *testing.T) {
 	}
 }
 
-// BenchmarkChanges: durable changes by 64 callers at the leader, or at another node, of three nodes over TLS with journals in memory.
+// BenchmarkChanges: durable changes by 64 callers at the leader or at a follower, in a cluster of three nodes over TLS with journals in memory.
 func BenchmarkChanges(b *testing.B) {
 	nodes := newCluster(b)
 	var callers atomic.Int32

@@ -76,7 +76,7 @@ func (n *node) loaded() *node {
 
 var asker = domain.UUID{1, 2, 3}
 
-// once is a command as a node asks for it the first time and again: each attempt begins with the command as it was asked.
+// once returns a function that makes one attempt of a request after the other: each begins with the command as it was first sent.
 func once(t *testing.T, request, settled uint64, cmd kernel.Command) func() (*answers.Once, kernel.Command) {
 	t.Helper()
 	asked, err := commandcodec.Encode(cmd)
@@ -100,7 +100,7 @@ func build(no uint64) *hosting.CreateBuild {
 	return &hosting.CreateBuild{Build: fleet.Build{ID: fmt.Sprint("build-", no), Name: "arena"}}
 }
 
-// A request has one effect, and each attempt gets the answer of the first, on the node that decided it and on those that learnt of it.
+// A request has one effect, and each attempt gets the answer of the first, both on the leader that executed it and on its followers.
 func TestOneEffect(t *testing.T) {
 	first := newNode(t)
 	ask := once(t, 1, 1, &hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Name: "arena"}})
@@ -123,7 +123,7 @@ func TestOneEffect(t *testing.T) {
 	}
 }
 
-// What changed nothing is not remembered: it is decided again.
+// The answer to a request that changed nothing is not kept: a repeat is executed again.
 func TestRefusedAndIdleRequests(t *testing.T) {
 	n := newNode(t)
 	ask := once(t, 1, 1, newLocation())
@@ -142,7 +142,7 @@ func TestRefusedAndIdleRequests(t *testing.T) {
 	}
 }
 
-// An answer is kept until its number is settled, on every node alike; a copy of a settled request that comes late has no effect.
+// Every node keeps an answer until its number is settled. A late copy of a settled request has no effect.
 func TestSettled(t *testing.T) {
 	n := newNode(t)
 	ask := func(n *node, request, settled uint64) (happened bool, err error) {
@@ -176,7 +176,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// The answers of a process that has been silent for long are dropped, and its requests have no effect any more.
+// The answers of a process that has been silent for too long are dropped, and its requests no longer have an effect.
 func TestDropAnswers(t *testing.T) {
 	n := newNode(t)
 	ask := once(t, 9, 8, newLocation())
@@ -202,7 +202,7 @@ func TestDropAnswers(t *testing.T) {
 	}
 }
 
-// Once an asker was told that its request had no effect, a copy of an earlier attempt has none either.
+// Once a caller was told that its request had no effect, a late copy of an earlier attempt has none either.
 func TestVoid(t *testing.T) {
 	n := newNode(t)
 	ask := once(t, 1, 1, &hosting.DeleteLocation{Name: "custom-dev"})
@@ -232,7 +232,7 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// An earlier attempt that arrives before its request is void counts: the asker gets its answer.
+// An earlier attempt that arrives before its request is void takes effect: the caller gets its answer.
 func TestVoidTooLate(t *testing.T) {
 	n := newNode(t)
 	n.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-7"}})
@@ -250,13 +250,13 @@ func TestVoidTooLate(t *testing.T) {
 	}
 }
 
-// unwritable is a form that cannot write answers.
+// unwritable is a form that cannot encode answers.
 type unwritable struct{}
 
 func (unwritable) Answer(kernel.Command) ([]byte, error) { return nil, errors.New("no form") }
 func (unwritable) Fill(kernel.Command, []byte) error     { return nil }
 
-// An effect without an answer stays one effect.
+// A request whose answer cannot be stored still has one effect only.
 func TestUnwritableAnswer(t *testing.T) {
 	n := newNode(t)
 	ask := func() *answers.Once {

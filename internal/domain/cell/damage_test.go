@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// played is a cell with one of everything, and its journal.
+// played returns a cell with one record of every kind, and its journal.
 func played(t testing.TB) *world {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
@@ -28,7 +28,7 @@ func played(t testing.TB) *world {
 	return w
 }
 
-// TestForeignEntries: what a later release may have written is an error, never taken for something that we know.
+// TestForeignEntries: an entry that a later release may have written is an error, never mistaken for a known entry.
 func TestForeignEntries(t *testing.T) {
 	transaction := func(body ...byte) []byte {
 		return append([]byte{batchTransaction<<3 | lengthDelimited, byte(len(body))}, body...)
@@ -51,8 +51,8 @@ func TestForeignEntries(t *testing.T) {
 	}
 }
 
-// FuzzEntry decodes damaged journal entries. Entries are checksummed, and apply believes what they say: what is fuzzed
-// is the decoding.
+// FuzzEntry fuzzes the decoding of damaged journal entries. It does not apply them: entries are checksummed, and apply trusts
+// their content.
 func FuzzEntry(f *testing.F) {
 	for _, batch := range played(f).journal {
 		f.Add(batch)
@@ -107,7 +107,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// promisesMany tells whether some head of the snapshot announces more than a few player sessions.
+// promisesMany reports whether some head of the snapshot announces more than a few player sessions.
 func promisesMany(snapshot []byte) bool {
 	for rest := snapshot; len(rest) > 0; {
 		length, n := binary.Uvarint(rest)
@@ -142,7 +142,7 @@ func FuzzArchived(f *testing.F) {
 	})
 }
 
-// Field numbers of proto/journal.proto, and the wire type of what has a length.
+// Field numbers of proto/journal.proto, and the wire type of length-delimited fields.
 const (
 	batchTransaction  = 1
 	transactionAt     = 1

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// matchedGame is a game instance of a match of two parties of one, whose server runs.
+// matchedGame returns a game instance with a running server, made from a match of two single-player parties.
 func (w *flowWorld) matchedGame(red, blue string) *flow.Instance {
 	w.t.Helper()
 	if refused := w.propose(testQueue, w.search(red), w.search(blue)); refused != nil {
@@ -26,7 +26,7 @@ func (w *flowWorld) matchedGame(red, blue string) *flow.Instance {
 	return w.instance(g)
 }
 
-// A newcomer has the PlayerData that the studio has set, and as much time to connect as the other members.
+// A newcomer gets the PlayerData that the studio has set, and as much time to connect as the other members.
 func TestNewcomersReservation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Reservation = 5 * time.Minute })
 	x := w.matchedGame("a", "b")
@@ -46,7 +46,7 @@ func TestNewcomersReservation(t *testing.T) {
 	}
 }
 
-// Members who wait for Game.Ready have their seats, also when what the placement reserved has expired; who has such a
+// Members who wait for Game.Ready keep their seats even after the placement's reservations have expired. A member with such a
 // reservation is not counted twice.
 func TestSeatsOfThoseWhoWaitForTheServer(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AllocationTimeout = true, 10*time.Minute })
@@ -87,8 +87,8 @@ func TestRoomForThoseWhoJoinBeforeReady(t *testing.T) {
 	}
 }
 
-// A player who has left a game and searches again goes on searching, although the game's server has not ended the player session
-// yet: neither Game.EnterMatchmaking nor a server that names the player ends a stranger's search.
+// A player who has left a game and searches again keeps searching, although the game's server has not ended the player session
+// yet: neither Game.EnterMatchmaking nor a server that names the player ends the search of a player who is not in the game.
 func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	x := w.matchedGame("a", "b")
@@ -117,8 +117,8 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w.wantPhase("a", flow.InParty)
 }
 
-// A game server may choose a ticket id that looks like those of Game.EnterMatchmaking. The backfill is still its own: player flow
-// does not replace it when a player leaves.
+// A game server may choose a ticket id that looks like those of Game.EnterMatchmaking. The backfill still belongs to the server:
+// player flow does not replace it when a player leaves.
 func TestBackfillOfAServerIsItsOwn(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	x := w.matchedGame("a", "b")
@@ -137,7 +137,7 @@ func TestBackfillOfAServerIsItsOwn(t *testing.T) {
 	}
 }
 
-// Old journals say nothing of a ticket's owner, except for automatic backfills.
+// Old journals do not record a ticket's owner, except for automatic backfills.
 func TestOwnersOfOldTickets(t *testing.T) {
 	const digits = "0123abcd-ef45-4678-9abc-def012345678"
 	for id, want := range map[string]matchmaking.Owner{
@@ -161,8 +161,8 @@ func TestOwnersOfOldTickets(t *testing.T) {
 	}
 }
 
-// A game that the studio has made may search, too: in a named queue, once the team of each member is known. Its server gets the same
-// notices as that of any game.
+// A game that the studio has created may search, too: in a named queue, once the team of each member is known. Its server gets the same
+// notices as the server of any other game.
 func TestStudioGameIsBackfilled(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()

@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestFlowModel lets random players do random things while random things happen to them, and holds the cell against the
-// model after each step: every answer, every key, every membership, leaders and ready flags, and the invariants. SIM_SEEDS
-// says how many seeds, SIM_SEED which one.
+// TestFlowModel plays random actions of random players while random events affect them. After each step it compares the cell with the
+// model: every answer, every key, every membership, leaders and ready flags, and the invariants. SIM_SEEDS sets the number of seeds,
+// SIM_SEED selects one.
 func TestFlowModel(t *testing.T) {
 	seeds := []uint64{}
 	n, err := strconv.Atoi(os.Getenv("SIM_SEEDS"))
@@ -55,7 +55,7 @@ func TestFlowModel(t *testing.T) {
 	}
 }
 
-// modelMustSee are what random steps must have come to, or they show nothing.
+// modelMustSee lists the situations that random steps must reach, or the test shows nothing.
 var modelMustSee = []string{
 	"match committed", "match accepted", "proposal held back", "TAKEOVER accepted", "RESERVED accepted", "NO_SHOW", "DISCONNECTED", "allocation failed",
 	"joined directly", "backfilled", "not ready by time", "READY", "never ready",
@@ -67,7 +67,7 @@ var modelMustSee = []string{
 	"LEAVE_NOT_ALLOWED",
 }
 
-// modelSeldom is what more steps must have come to.
+// modelSeldom lists the situations that only a longer run must reach.
 var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE", "stranger refused before READY", "studio's game backfilled"}
 
 // flowPlay is a cell and its model, side by side.
@@ -103,7 +103,7 @@ func newFlowPlay(t *testing.T, seed uint64, players int) *flowPlay {
 	return p
 }
 
-// flowSteps are what can happen, each with its weight. A step that has nothing to work on does nothing.
+// flowSteps lists the possible steps with their weights. A step that does not apply to the present state does nothing.
 var flowSteps = []struct {
 	weight int
 	do     func(p *flowPlay, x *modelPlayer)
@@ -146,7 +146,7 @@ func one[T any](p *flowPlay, of []T) (x T, ok bool) {
 	return of[p.rand.IntN(len(of))], true
 }
 
-// try executes a player's command. The model says with which code it is refused, or what it changes.
+// try executes a player's command. The model predicts the code of its refusal or the change that it makes.
 func (p *flowPlay) try(x *modelPlayer, cmd kernel.Command, refusal flow.Code, change func()) {
 	p.t.Helper()
 	if !x.loggedIn {
@@ -167,7 +167,7 @@ func (p *flowPlay) try(x *modelPlayer, cmd kernel.Command, refusal flow.Code, ch
 	}
 }
 
-// pass lets time go by for both. Game servers go on saying that they are well.
+// pass lets time pass for both. Game servers keep reporting that they are healthy.
 func (p *flowPlay) pass(d time.Duration) {
 	for d > 0 {
 		step := min(d, 20*time.Second)
@@ -234,7 +234,7 @@ func (p *flowPlay) timePasses(*modelPlayer) {
 	p.pass(d * time.Second)
 }
 
-// forced is the operator's way out, from any phase.
+// forced makes the operator release the player, from any phase.
 func (p *flowPlay) forced(x *modelPlayer) {
 	cmd := &playerflow.ForceRelease{Player: x.name, Party: p.rand.IntN(2) == 0, Ticket: p.rand.IntN(2) == 0, Game: p.rand.IntN(2) == 0}
 	p.doing = fmt.Sprintf("%+v", cmd)

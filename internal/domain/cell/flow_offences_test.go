@@ -24,7 +24,7 @@ func (w *flowWorld) offences(players ...string) string {
 	return text
 }
 
-// While a match waits for its answers a party is not left but by declining, whatever the way out is called.
+// While a match waits for its answers, every way in which a player ends the search counts as declining. Acts of an operator do not.
 func TestWaysRoundAnAnswer(t *testing.T) {
 	for name, row := range map[string]struct {
 		do   func(w *flowWorld)
@@ -64,7 +64,7 @@ func TestWaysRoundAnAnswer(t *testing.T) {
 	}
 }
 
-// No player can come back into a game whose host is to end, so none is penalised for staying away.
+// A player cannot return to a game whose host is about to end, so staying away is not penalised.
 func TestNoOffenceInAGameThatEnds(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EndingGrace, c.Games.ReconnectWindow = 10*time.Minute, time.Minute })
 	w.online("lost", "never", "quits")
@@ -85,7 +85,7 @@ func TestNoOffenceInAGameThatEnds(t *testing.T) {
 	}
 }
 
-// Who could not answer or come because the service was down, and is not back yet, has done nothing wrong.
+// A player who could not answer or connect because the service was down, and has not returned yet, commits no offence.
 func TestNoOffenceBehindARestart(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	if refused := w.propose(acceptQueue, w.searchIn(acceptQueue, "a"), w.searchIn(acceptQueue, "b")); refused != nil {
@@ -105,7 +105,7 @@ func TestNoOffenceBehindARestart(t *testing.T) {
 	}
 }
 
-// The time of a search, of an answer and of a host does not run while the service is down.
+// The timers of searches, answers and hosts stop while the service is down.
 func TestSearchesOverADowntime(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	searching := w.search("a")
@@ -141,7 +141,7 @@ func TestSearchesOverADowntime(t *testing.T) {
 	}
 }
 
-// When half of the players lose their connection together, it is no offence of those either whose seat was lost with it.
+// When half of the players lose their connections together, that is no offence, not even for players who lost their seats with it.
 func TestLossOfManyWithoutReturn(t *testing.T) {
 	for name, change := range map[string]func(*flow.Config){
 		"OFF":              func(c *flow.Config) { c.Games.Reconnect = flow.ReconnectOff },
@@ -180,7 +180,7 @@ func TestLossOfManyWithoutReturn(t *testing.T) {
 	}
 }
 
-// A further offence shortens no lock that an operator or the studio has set.
+// A further offence does not shorten a lock that an operator or the studio has set.
 func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
 	w.online("me")
@@ -194,7 +194,7 @@ func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	}
 }
 
-// An offence that is taken back takes no lock with it that an operator or the studio has set before.
+// Pardoning an offence does not remove a lock that an operator or the studio had set before.
 func TestPardonKeepsTheLongerLock(t *testing.T) {
 	for _, pardoned := range []bool{false, true} { // by the loss of others, or else by the studio
 		w := newFlowWorld(t, func(c *flow.Config) {
@@ -219,7 +219,7 @@ func TestPardonKeepsTheLongerLock(t *testing.T) {
 	}
 }
 
-// Who cannot search now is not told that searching is possible, with a party or without one.
+// A player who cannot search now is not offered the search, with a party or without one.
 func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -245,7 +245,7 @@ func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 	}
 }
 
-// A player does not get rid of a lock by staying away until the service would forget the player.
+// A player cannot escape a lock by staying away until the service would forget the player.
 func TestLocksOutliveAbsence(t *testing.T) {
 	for _, kind := range []flow.PenaltyKind{flow.ByOperator, flow.Leave, flow.Requeue} {
 		w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
@@ -269,7 +269,7 @@ func TestLocksOutliveAbsence(t *testing.T) {
 	}
 }
 
-// TestOperatorsRequeueLock: an operator puts a player on the scale of those who search and leave again and again, and takes the player off it.
+// TestOperatorsRequeueLock: an operator sets and removes a player's penalty for repeatedly searching and leaving.
 func TestOperatorsRequeueLock(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
 	w.queues()

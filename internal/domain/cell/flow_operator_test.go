@@ -65,7 +65,7 @@ func eachSituation(t *testing.T, f func(t *testing.T, w *flowWorld)) {
 	}
 }
 
-// TestForceReleaseKeepsInvariants takes every set of keys in every situation: what was asked for is gone, and every invariant
+// TestForceReleaseKeepsInvariants releases every set of keys in every situation: the requested keys are gone, and every invariant
 // holds.
 func TestForceReleaseKeepsInvariants(t *testing.T) {
 	for set := 1; set < 8; set++ {
@@ -98,7 +98,7 @@ func TestForceReleaseKeepsInvariants(t *testing.T) {
 	}
 }
 
-// TestEverythingThatHoldsAPlayerEnds: in every situation each key has a holding, each holding that time ends is a timer, too.
+// TestEverythingThatHoldsAPlayerEnds: in every situation each key has a holding, and each holding that ends by time has a timer, too.
 func TestEverythingThatHoldsAPlayerEnds(t *testing.T) {
 	eachSituation(t, func(t *testing.T, w *flowWorld) {
 		v := w.cell.View()
@@ -131,7 +131,7 @@ func TestEverythingThatHoldsAPlayerEnds(t *testing.T) {
 	})
 }
 
-// TestHeldSearchSaysWhoHoldsIt: an operator reads who is away, and when that ends the search of all.
+// TestHeldSearchSaysWhoHoldsIt: an operator sees which member is away, and when that ends the search of all members.
 func TestHeldSearchSaysWhoHoldsIt(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	substates["held"](w)
@@ -174,7 +174,7 @@ func TestTimersOfADisconnectedPlayer(t *testing.T) {
 	}
 }
 
-// TestFindPlayers filters, and looks at no more than it may.
+// TestFindPlayers: the search filters players and examines no more than its limit.
 func TestFindPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("idle")
@@ -223,7 +223,7 @@ func TestFindPlayers(t *testing.T) {
 	}
 }
 
-// TestSurvey: in steps of any size it counts what there is, and finds what an audit finds.
+// TestSurvey: with steps of any size a survey counts all records and finds the same faults as an audit.
 func TestSurvey(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("idle")
@@ -261,7 +261,7 @@ func TestSurvey(t *testing.T) {
 	w.cell.playerflow.Flow.Parties.Mut(party).Search.Expires = expires
 }
 
-// A queue is closed by its name; a name that is no queue's closes nothing, and says so.
+// A queue is closed by its name. An unknown name closes nothing and returns an error.
 func TestSetQueueKnowsItsQueues(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -272,7 +272,7 @@ func TestSetQueueKnowsItsQueues(t *testing.T) {
 	w.refused(&playerflow.SetQueue{Name: testQueue, Closed: true}, flow.QueueNotFound)
 }
 
-// The studio's backend knows its players before they come, and with whom they want nothing to do.
+// The studio's backend may set players' blocks before the players log in for the first time.
 func TestBlocksBeforeTheFirstLogin(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.refused(&playerflow.SetBlocks{Player: "no name", Blocked: []string{"ann"}}, flow.InvalidArgument)

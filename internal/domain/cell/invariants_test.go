@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
+// checkState counts everything again, slowly, and compares the counts, the indexes and the deadlines with the result.
 func checkState(c *Cell) error {
 	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c), checkPeople(c))
 }
@@ -241,7 +241,7 @@ func (w waits) is(d placement.Depth, now domain.Time) bool {
 	return apart.Abs() <= time.Microsecond
 }
 
-// checkHosting holds game sessions and processes against each other: one process, one game session, in one life.
+// checkHosting compares game sessions with processes: a process hosts at most one game session in its life.
 func checkHosting(c *Cell) error {
 	var errs []error
 	for r, g := range c.hosting.Sessions.Games.All() {
@@ -262,7 +262,7 @@ func checkHosting(c *Cell) error {
 	return errors.Join(errs...)
 }
 
-// checkDeadlines holds the deadlines in the records against those that wait.
+// checkDeadlines compares the deadlines in the records with those in the queue.
 func checkDeadlines(c *Cell) error {
 	want := map[kernel.Deadline]bool{}
 	note := func(kind kernel.Wait, ref chunk.AnyRef, at int64) {
@@ -349,7 +349,7 @@ func checkDeadlines(c *Cell) error {
 	return errors.Join(errs...)
 }
 
-// serves reports whether a fleet is active and has a server process that is ready.
+// serves reports whether a fleet is active and has a ready server process.
 func serves(c *Cell, fleetID string) bool {
 	r, ok := c.hosting.Fleets.Fleet(fleetID)
 	if !ok || c.hosting.Fleets.Fleets.Get(r).Status != fleet.Active {
@@ -363,7 +363,7 @@ func serves(c *Cell, fleetID string) bool {
 	return false
 }
 
-// checkRestarts holds a replay of the whole journal, and a snapshot that is loaded, against the cell that went on.
+// checkRestarts compares the running cell with a replay of the whole journal and with a loaded snapshot.
 func (w *world) checkRestarts() error {
 	replayed, loaded := New(w.cell.config), New(w.cell.config)
 	for i, batch := range w.journal {
@@ -384,7 +384,7 @@ func (w *world) checkRestarts() error {
 	)
 }
 
-// checkMatchmaking holds tickets, matches and the game sessions that came of them against each other and their indexes.
+// checkMatchmaking compares tickets, matches and the game sessions made from them with each other and with their indexes.
 func checkMatchmaking(c *Cell) error {
 	var errs []error
 	m := c.matchmaking.Records
@@ -494,7 +494,7 @@ func noteFlow(c *Cell, note func(kind kernel.Wait, ref chunk.AnyRef, at int64)) 
 	note(playerflow.StudioReceivers, 0, int64(first))
 }
 
-// checkHeld holds the counts by holder against the records.
+// checkHeld compares the counts by holder with the records.
 func (c *Cell) checkHeld() (errs []error) {
 	for _, wrong := range c.Recount() {
 		errs = append(errs, errors.New(wrong))
@@ -502,7 +502,7 @@ func (c *Cell) checkHeld() (errs []error) {
 	return errs
 }
 
-// checkHosts holds the hosts against each other, their tokens and their computes.
+// checkHosts compares the hosts with each other, with their tokens and with their computes.
 func checkHosts(c *Cell) error {
 	var errs []error
 	names, keys := map[string]string{}, map[string]string{}
@@ -537,7 +537,7 @@ func checkHosts(c *Cell) error {
 	return errors.Join(errs...)
 }
 
-// checkPeople holds the sign-in sessions against the people and the limits.
+// checkPeople compares the sign-in sessions with the people and checks the limits.
 func checkPeople(c *Cell) error {
 	var errs []error
 	v := c.View()

@@ -64,7 +64,7 @@ func (w *twoNodes) want(player string, connected bool) {
 	}
 }
 
-// TestNodeLost: what was connected to a node that is lost has the grace of a restart to return to another one; the rest notices nothing.
+// TestNodeLost: connections of a lost node have the same grace as after a restart to move to another node. Other connections are not affected.
 func TestNodeLost(t *testing.T) {
 	w := newTwoNodes(t)
 	w.must(&membership.LoseNode{Node: w.n1})
@@ -100,7 +100,7 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
-// TestGivenUpNode: a node that does not know yet that it was given up attaches nothing.
+// TestGivenUpNode: a node that does not know yet that it was given up accepts no connections.
 func TestGivenUpNode(t *testing.T) {
 	w := newTwoNodes(t)
 	w.must(&membership.LoseNode{Node: w.n1})
@@ -119,7 +119,7 @@ func TestGivenUpNode(t *testing.T) {
 	w.want("anna", false)
 }
 
-// TestNodeBeginsAnew: a node that restarts takes another id, and its earlier connections are lost.
+// TestNodeBeginsAnew: a node that restarts gets a new id, and its earlier connections are lost.
 func TestNodeBeginsAnew(t *testing.T) {
 	w := newTwoNodes(t)
 	w.must(&membership.BeginNode{Node: w.n1, Name: "n1"}) // asked twice
@@ -148,7 +148,7 @@ func TestNodeBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTakeover: a change of leader moves the contact clock and leaves connections alone, except those that no node has.
+// TestTakeover: a change of leader moves the contact clock. It changes no connections except those that no node has.
 func TestTakeover(t *testing.T) {
 	for _, cluster := range []bool{true, false} {
 		w := newTwoNodes(t)
@@ -174,7 +174,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestPause: a service that stood still, alone or with the other nodes, moves the contact clock and leaves all connections alone.
+// TestPause: a pause of the service, on one node or on all, moves the contact clock and changes no connections.
 func TestPause(t *testing.T) {
 	w := newTwoNodes(t)
 	w.must(&kernel.RaiseLevel{To: kernel.Level})
@@ -203,7 +203,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A journal that earlier releases read does not say that the service stood still: the deadlines pass as they did.
+// A journal that earlier releases read does not record pauses of the service: deadlines pass as in those releases.
 func TestPauseBelowItsLevel(t *testing.T) {
 	w := newTwoNodes(t)
 	before := w.cell.Last()
@@ -214,7 +214,7 @@ func TestPauseBelowItsLevel(t *testing.T) {
 	}
 }
 
-// TestPollsAtANode: a player without a stream is at the node that was polled; one with a stream stays where the stream is.
+// TestPollsAtANode: a player without a stream belongs to the node that was polled. A player with a stream stays at the stream's node.
 func TestPollsAtANode(t *testing.T) {
 	w := newTwoNodes(t)
 	w.login("dora")
@@ -232,7 +232,7 @@ func TestPollsAtANode(t *testing.T) {
 	}
 }
 
-// TestDrainOfANode: a node that sends its players away does not touch those of another one.
+// TestDrainOfANode: a node that sends its players away does not affect those of another node.
 func TestDrainOfANode(t *testing.T) {
 	w := newTwoNodes(t)
 	w.must(&playerflow.AwaitPlayers{For: time.Hour, Node: w.n1})

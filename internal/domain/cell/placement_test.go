@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// grounds is a fleet in three locations with a compute in each, and a queue over it.
+// grounds makes a fleet in three locations with a compute in each, and a queue over it.
 func (w *world) grounds(q placement.Queue) {
 	locations := []string{"custom-a", "custom-b", "custom-c"}
 	for _, l := range locations {
@@ -55,7 +55,7 @@ func (w *world) placement(id string) placement.Placement {
 	return p
 }
 
-// advance moves the clock in steps and ends what is due.
+// advance moves the clock in steps and handles the deadlines that are due.
 func (w *world) advance(d time.Duration) {
 	for end := w.now.Add(d); w.now < end; {
 		w.now = min(w.now.Add(time.Second), end)
@@ -132,7 +132,7 @@ func TestPlacementTakesItsIDBackFromAFailedAttempt(t *testing.T) {
 	}
 }
 
-// A backend may name a game session and a placement alike, for example when it asks for a placement because the answer to its CreateGameSession was lost.
+// A backend may give a game session and a placement the same name, for example if it starts a placement because the answer to its CreateGameSession was lost.
 func TestPlacementLeavesTheGameSessionThatHasItsName(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
@@ -165,8 +165,8 @@ func TestPlacementLeavesTheGameSessionThatHasItsName(t *testing.T) {
 	}
 }
 
-// Records take the place of those that have left memory, so a snapshot may bring the failed attempt after the one that
-// succeeded, which has the id all the same.
+// New records reuse the places of those that have left memory, so a snapshot may have the failed attempt after the one that
+// succeeded. The id still belongs to the latter.
 func TestFailedAttemptBehindItsSuccessorInASnapshot(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
@@ -273,7 +273,7 @@ func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
 	w.serverAt("custom-a", "s1")
 }
 
-// A terminal alias may be a queue's destination: it is passed over for as long as it stands for no fleet.
+// A terminal alias may be a queue's destination: it is passed over as long as it resolves to no fleet.
 func TestTerminalAliasIsPassedOver(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
@@ -292,7 +292,7 @@ func TestTerminalAliasIsPassedOver(t *testing.T) {
 	}
 }
 
-// When an alias has moved or is gone, a process that becomes free in its former fleet gets none of those who waited there.
+// After an alias has moved or was deleted, a process that becomes free in its former fleet gets none of the placements that waited there.
 func TestNobodyWaitsInAnAliasFormerFleet(t *testing.T) {
 	leave := map[string]kernel.Command{
 		"moved":    &hosting.UpdateAlias{ID: "alias-1", Route: &hosting.Route{Fleet: "fleet-next"}},
@@ -315,7 +315,7 @@ func TestNobodyWaitsInAnAliasFormerFleet(t *testing.T) {
 	}
 }
 
-// A number once given to a placement is not given again, whether or not the one that had it is still pending.
+// A placement's number is never assigned again, whether or not that placement is still pending.
 func TestPlacementNumbersAreNotRepeated(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})

@@ -25,7 +25,7 @@ import (
 
 const runaway, tidy quota.Holder = 100, 200
 
-// by gives a command of a holder.
+// by returns a command on behalf of a holder.
 func by(h quota.Holder, cmd kernel.Command) kernel.Command {
 	cmd.(quota.Taker).Hold(h)
 	return cmd
@@ -119,7 +119,8 @@ func makers(w *flowWorld) map[quota.Kind]func(name string) kernel.Command {
 	}
 }
 
-// A holder that creates without end is refused at its quota, with what it has and the limit. Another one, and a caller without a holder, go on. A restart changes nothing.
+// A holder that creates records without end is refused at its quota. The refusal names its count and the limit. Another holder and a caller without a
+// holder are not affected. A restart changes nothing.
 func TestQuotaOfEachKind(t *testing.T) {
 	for _, kind := range quota.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestQuotaOfEachKind(t *testing.T) {
 	}
 }
 
-// What ends makes room.
+// Records that end make room in the quota.
 func TestWhatEndsIsCountedDown(t *testing.T) {
 	w := quotaWorld(t)
 	all := makers(w)
@@ -205,7 +206,7 @@ func TestWhatEndsIsCountedDown(t *testing.T) {
 	}
 }
 
-// While nodes of an earlier release are in the cluster records get no holder, so that all nodes count alike. Client keys are counted as before.
+// While the cluster has nodes of an earlier release, records get no holder, so that all nodes count alike. Client keys are counted as before.
 func TestHoldersBelowTheirLevel(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
@@ -229,7 +230,7 @@ func TestHoldersBelowTheirLevel(t *testing.T) {
 	}
 }
 
-// A game session of a placement counts for the holder of the placement, and a change of a record's tags or of a compute's address leaves its holder.
+// A placement's game session counts for the placement's holder. Changes of a record's tags or of a compute's address do not change its holder.
 func TestHoldersStay(t *testing.T) {
 	w := quotaWorld(t)
 	w.must(by(runaway, &hosting.CreateQueue{Queue: placement.Queue{Name: "mine", Region: "us-east-1", Timeout: time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}}))
@@ -247,7 +248,7 @@ func TestHoldersStay(t *testing.T) {
 	}
 }
 
-// A host counts for the holder that issued its join token until it is revoked, and so does the compute that it is, whichever fleet it serves.
+// Until it is revoked, a host counts for the holder that issued its join token. So does its compute, whichever fleet it serves.
 func TestHostsCountForTheIssuerOfTheirToken(t *testing.T) {
 	w := hostHall(t, 2)
 	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{ID: "fleet-any", Region: "us-east-1"}})
@@ -294,7 +295,7 @@ func TestHostsCountForTheIssuerOfTheirToken(t *testing.T) {
 	held(quota.Computes, 2)
 }
 
-// One administrator leaves others room for join tokens. Those that are used up, expired or revoked do not count.
+// One administrator cannot take the room of others for join tokens. Tokens that are used up, expired or revoked do not count.
 func TestJoinTokensOfOneHolder(t *testing.T) {
 	w := hostHall(t, 0)
 	issue := func(h quota.Holder, id string, valid time.Duration) kernel.Command {
@@ -317,7 +318,7 @@ func TestJoinTokensOfOneHolder(t *testing.T) {
 	w.must(issue(runaway, "and-more", time.Hour))
 }
 
-// A backend that describes players without end leaves room for those who log in, and one that issues login tickets for those who come with signed tokens.
+// A backend that describes endless players leaves room for players who log in. One that issues endless login tickets leaves room for players with signed tokens.
 func TestDescribedPlayersLeaveRoom(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.cell.config.PlayerFlow.PlayersMax, w.cell.config.PlayerFlow.LoginTicketsMax = 1000, 1000

@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestScripts plays testdata/scripts: each line is a command, and what it brings about stands below. "at" moves the clock to a
-// time since the beginning. What a line leaves out is the test fleet, its location, its compute. After each step the
-// counts and indexes are counted again, and at the end the journal is replayed and a snapshot loaded.
+// TestScripts plays testdata/scripts: each line is a command, and its effects stand below it. "at" moves the clock to a
+// time since the beginning. If a line names no fleet, location or compute, those of the test apply. After each step the
+// counts and indexes are checked, and at the end the journal is replayed and a snapshot loaded.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		config := DefaultConfig()
@@ -55,7 +55,7 @@ type script struct {
 	names map[domain.UUID]string
 }
 
-// line carries out one line and writes down what came of it.
+// line executes one line and writes its effects.
 func (s *script) line(out *strings.Builder, verb string, a arguments) {
 	if at := a.duration("at"); at != 0 {
 		s.now = scriptBegan.Add(at)
@@ -82,7 +82,7 @@ func (s *script) line(out *strings.Builder, verb string, a arguments) {
 	}
 }
 
-// readable puts the names of player sessions in the place of their identifiers.
+// readable replaces the identifiers of player sessions with their names.
 func (s *script) readable(text string) string {
 	for id, name := range s.names {
 		text = strings.ReplaceAll(text, id.String(), name)
@@ -90,7 +90,7 @@ func (s *script) readable(text string) string {
 	return text
 }
 
-// result is what a command answers that changed nothing.
+// result returns the answer of a command that changed nothing.
 func result(cmd kernel.Command) string {
 	switch cmd := cmd.(type) {
 	case *kernel.Tick:
@@ -225,7 +225,7 @@ func (s *script) serverCommand(verb string, a arguments, key fleet.Key, game ses
 	return nil
 }
 
-// look answers a line that asks and changes nothing, and those that only prepare a script.
+// look answers a line that only reads, and executes lines that only prepare a script.
 func (s *script) look(out *strings.Builder, verb string, a arguments) bool {
 	v := s.cell.View()
 	key := fleet.Key{Fleet: a.or("fleet", testFleet), Compute: a.or("compute", testCompute), Process: a.or("process", "")}
@@ -342,7 +342,7 @@ func (a arguments) properties() (properties []session.Property) {
 	return properties
 }
 
-// policy is "policy=3/10m": three game sessions in ten minutes.
+// policy parses "policy=3/10m": three game sessions in ten minutes.
 func (a arguments) policy() *fleet.CreationPolicy {
 	text := a.or("policy", "")
 	if text == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// strictFives is five against five with nearly equal averages, and a tank and a healer on each team: few of the many combinations of ten
-// players are legal.
+// strictFives requires five against five with nearly equal averages, and a tank and a healer on each team: few of the many combinations of
+// ten players are legal.
 const strictFives = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"},{"name":"roles","type":"string_list"},
 {"name":"modes","type":"string_list","default":["any"]}],
 "teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
@@ -170,7 +170,7 @@ func TestSearchGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// equalSums wants two teams of five with the same sum.
+// equalSums requires two teams of five with the same sum.
 const equalSums = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
 "teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
 "rules":[{"name":"Equal","type":"comparison","measurements":["sum(teams[red].players.attributes[skill])"],

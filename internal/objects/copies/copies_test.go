@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/objects"
 )
 
-// place is a cluster whose nodes share a state, which is only the manifests in use.
+// place is a cluster whose nodes share a state that consists only of the manifests in use.
 type place struct {
 	*testing.T
 	cluster *requeststest.Cluster
@@ -105,7 +105,7 @@ func count(of *buildfiles.Manifest, nodes ...*node) (held int) {
 	return held
 }
 
-// A build is recorded when a majority holds it, also while the third node is away, which copies it later.
+// A build is recorded once a majority holds it, even while the third node is down. That node copies the build later.
 func TestMajority(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -138,7 +138,8 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// While a build waits for other nodes, sweeps do not: else all commits at this node would wait behind them, and with these the copies for builds of the other nodes.
+// A sweep does not wait for a build that waits for other nodes. Otherwise all later commits at this node would wait for the sweep, and the copies for builds
+// of the other nodes with them.
 func TestSweepWhileSpreading(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -154,7 +155,7 @@ func TestSweepWhileSpreading(t *testing.T) {
 	}
 }
 
-// On a slow network the parts that a node has begun to fetch are finished, although each takes longer than the answer to the question waits.
+// On a slow network a node finishes the parts that it has begun to fetch, although each takes longer than the request waits for its answer.
 func TestSlowNetwork(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -173,7 +174,7 @@ func TestSlowNetwork(t *testing.T) {
 	}
 }
 
-// Without a majority nothing is recorded, and the error says which node is missing. A node without space is one of them.
+// Without a majority nothing is recorded, and the error names the missing node. A node without disk space counts as missing.
 func TestNoMajority(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -212,7 +213,7 @@ func (p *place) manifestAt(n *node, m *buildfiles.Manifest) buildfiles.Digest {
 	return buildfiles.DigestOf(text)
 }
 
-// The parts of a push may be at several nodes: none of them is missing, and the node that makes the build fetches what it lacks.
+// The parts of a push may be at several nodes: none counts as missing, and the node that makes the build fetches those that it lacks.
 func TestPartsAtSeveralNodes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -252,7 +253,7 @@ func TestPartsAtSeveralNodes(t *testing.T) {
 	}
 }
 
-// A part that this node lacks, or that was damaged on its disk, comes from another one, is what its digest says, and is stored here.
+// A part that this node lacks, or that was damaged on its disk, is fetched from another node, verified by its digest, and stored here.
 func TestOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -88,7 +88,7 @@ func (x *studio) login(player string) (ready func(bool)) {
 	return func(ready bool) { x.do(&playerflow.SetReady{Caller: by, Ready: ready}) }
 }
 
-// taken is what the state knows that the receiver of a subscription has.
+// taken returns how far the state knows that the receiver of a subscription has acknowledged.
 func (x *studio) taken(id flow.SubscriptionID) (done uint64) {
 	x.Helper()
 	err := x.feeds.State.Read(x.Context(), func(v *cell.View) error {
@@ -106,7 +106,7 @@ func (x *studio) taken(id flow.SubscriptionID) (done uint64) {
 	return done
 }
 
-// connectionOf is the open connection of a subscription.
+// connectionOf returns the open connection of a subscription.
 func (x *studio) connectionOf(id flow.SubscriptionID) (c *connection) {
 	for c == nil {
 		runtime.Gosched()
@@ -153,7 +153,7 @@ func (x *studio) openSubscription(id flow.SubscriptionID, query string) (*websoc
 	return x.open(x.feeds.ServeSubscription, eventsProtocol, "", "subscription_id="+objects.ID(id)+query)
 }
 
-// A receiver cannot hold a closed connection open by sending, and what it sends then does not count.
+// A receiver cannot keep a closed connection open by sending, and messages that it sends after the close have no effect.
 func TestClosedConnectionEnds(t *testing.T) {
 	x := newStudio(t)
 	id := x.subscribe()
@@ -197,7 +197,7 @@ func TestAckOfWhatIsToCome(t *testing.T) {
 	}
 }
 
-// A receiver that asks for events that are no longer kept gets the gap once.
+// A receiver that asks for events that are no longer stored is told of the gap once.
 func TestGapIsToldOnce(t *testing.T) {
 	x := newStudio(t)
 	f := &eventFeed{of: x.feeds, id: flow.SubscriptionID(x.subscribe())}
@@ -229,7 +229,7 @@ func TestGapIsToldOnce(t *testing.T) {
 	}
 }
 
-// A game has a few streams at once, and cannot take the connections of all others.
+// A game may have only a few streams at once, so it cannot take the connections of all others.
 func TestGameHasFewStreams(t *testing.T) {
 	x := newStudio(t)
 	instance := objects.NewID()
@@ -253,7 +253,7 @@ func TestGameHasFewStreams(t *testing.T) {
 	}
 }
 
-// TestNextOffice: another node takes over while a webhook has a message that it has not answered. It sends what is owed, without waiting for another event.
+// TestNextOffice: another node becomes leader while a webhook has not answered a message. The new leader sends the outstanding events without waiting for a new one.
 func TestNextOffice(t *testing.T) {
 	x := newStudio(t)
 	var hangs atomic.Bool
