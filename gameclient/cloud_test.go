@@ -16,7 +16,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// cloud is the service as the SDK sees it: an endpoint that answers what the test says and remembers what was asked.
+// cloud is the service as the SDK sees it: an endpoint that returns the test's answers and records the requests.
 type cloud struct {
 	t *testing.T
 	*httptest.Server
@@ -74,7 +74,7 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(encoded)
 }
 
-// plain makes maps of decoded ones, whose keys are of any type.
+// plain converts decoded maps, whose keys are of any type, to maps with string keys.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -97,7 +97,7 @@ func plain(value any) any {
 	return value
 }
 
-// answer says what an operation answers.
+// answer sets the answer of an operation.
 func (c *cloud) answer(operation string, out members) {
 	c.on(operation, func(members) (members, string) { return out, "" })
 }
@@ -112,7 +112,7 @@ func (c *cloud) on(operation string, answer func(members) (members, string)) {
 	c.answers[operation] = answer
 }
 
-// operations are the names of what was asked, in order.
+// operations returns the names of the requested operations, in order.
 func (c *cloud) operations() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *cloud) operations() string {
 	return strings.Join(names, " ")
 }
 
-// last is what was asked last.
+// last returns the last request.
 func (c *cloud) last() asked {
 	c.t.Helper()
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *cloud) config() aws.Config {
 	}
 }
 
-// client is one without pauses.
+// client returns a client without pauses.
 func (c *cloud) client(connector Connector) *Client {
 	return New(c.config(), connector, func(o *Options) {
 		o.PollInterval = time.Millisecond
@@ -202,7 +202,7 @@ const (
 
 var created = time.UnixMilli(1_767_628_249_123).UTC()
 
-// game is a game session as the cloud describes it.
+// game returns a game session as the cloud describes it.
 func game(change members) members {
 	g := members{
 		"GameSessionId": testGame, "Name": "Debug", "CreatorId": "ann", "FleetId": "fleet-1", "Location": "custom-home", "Status": "ACTIVE",

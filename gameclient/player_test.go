@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// desk is the service as a player's client sees it: calls that answer what the test says, and streams that the test feeds.
+// desk is the service as a player's client sees it: calls that return the test's answers, and streams that the test feeds.
 type desk struct {
 	t *testing.T
 	*httptest.Server
@@ -157,7 +157,7 @@ func (d *desk) login(change ...func(*PlayerOptions)) *Player {
 	return p
 }
 
-// stream is the next one that the client opens.
+// stream returns the next stream that the client opens.
 func (d *desk) stream() *deskStream {
 	s := <-d.streams
 	s.send(helloFrame)
@@ -185,8 +185,8 @@ func TestLoginWaitsInLine(t *testing.T) {
 	}
 }
 
-// What happens to a new player directly after the login comes as events, not as an unexpected OnSync: a stream cannot
-// begin behind an event that is not there yet.
+// Changes directly after a new player's login arrive as events, not as an unexpected OnSync: a stream cannot
+// begin after an event that does not exist yet.
 func TestLoginOfANewPlayer(t *testing.T) {
 	d := newDesk(t)
 	d.answers["Session.Login"] = nil
@@ -285,8 +285,8 @@ func TestFlowErrors(t *testing.T) {
 	}
 }
 
-// Events are given out once and in order over a lost connection, one that repeats, one with a gap, and one whose service
-// does not know any more what was missed.
+// Events are delivered once and in order when a connection is lost, repeats events, has a gap, or when its service
+// no longer knows what was missed.
 func TestEventsOverLostConnections(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
@@ -341,7 +341,7 @@ func TestEventsOverLostConnections(t *testing.T) {
 	}
 }
 
-// A game that takes no events does not grow without end: one OnSync comes in their place.
+// The memory of a game that reads no events is bounded: one OnSync replaces them.
 func TestTooManyEvents(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
@@ -419,7 +419,7 @@ func TestNextEndsWithContextAndClose(t *testing.T) {
 	}
 }
 
-// A return takes as long as the game server takes to notice, which is longer than the service lets a client ask without a pause.
+// A return takes as long as the game server takes to notice the lost player. That is longer than the service's rate limit permits continuous calls.
 func TestReconnectOutlastsTheLimitOfCalls(t *testing.T) {
 	d := newDesk(t)
 	const name = "GameInstance.GetHostConnectionDetails"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// loginUntil is a login that lasts for so long.
+// loginUntil returns a login that expires after left.
 func loginUntil(left time.Duration) string {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC).Add(left) // the snapshot's server_time, and more
 	return strings.Replace(loginAnswer, `{"access_token":"pfa_1",`, fmt.Sprintf(`{"access_token":"pfa_1","expires_at":%q,`, at.Format(time.RFC3339Nano)), 1)
@@ -28,8 +28,8 @@ func (d *desk) untilCalled(name string, times int) []deskCall {
 	}
 }
 
-// The token is replaced in time, by the service's clock, and again when the service says that the login expires; calls and
-// streams show the latest.
+// The token is refreshed in time by the service's clock, and again when the service says that the login expires. Calls and
+// streams use the latest token.
 func TestLoginIsRefreshed(t *testing.T) {
 	d := newDesk(t)
 	d.answers["Session.Login"] = nil
@@ -51,7 +51,7 @@ func TestLoginIsRefreshed(t *testing.T) {
 	d.untilCalled("Session.Refresh", 3)
 }
 
-// A login that has ended is not refreshed for ever.
+// A login that has ended is not refreshed again and again.
 func TestLoginThatEndsIsNotRefreshed(t *testing.T) {
 	d := newDesk(t)
 	d.answers["Session.Login"] = nil
@@ -105,7 +105,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// The service is told which events the game has, in large steps, on the stream or by calls.
+// The client acknowledges the events that the game has taken, in large steps, on the stream or by calls.
 func TestTakenEventsAreAcknowledged(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
@@ -175,7 +175,7 @@ func TestJoinsSayWhatHappensToAnotherParty(t *testing.T) {
 	}
 }
 
-// What a player's own games and single searches say.
+// This tests the calls for a player's own games and for searches without a party.
 func TestGamesWithoutMatchmaking(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
@@ -205,7 +205,7 @@ func TestGamesWithoutMatchmaking(t *testing.T) {
 	}
 }
 
-// Calls and stream over TLS, with the trust of the HTTP client.
+// Calls and the stream over TLS use the root certificates of the HTTP client.
 func TestPlayerOverTLS(t *testing.T) {
 	d := newDesk(t)
 	d.Close()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// keep makes options that keep a session without players.
+// keep returns options with which a session continues without players.
 func keep(o Options) Options {
 	o.KeepWhenEmpty = true
 	return o
 }
 
-// active is sessionActive with options and several parts of a game.
+// active is sessionActive with options and the callbacks of several parts of a game.
 func active(t *testing.T, f *fakeService, o Options, parts ...Callbacks) *Server {
 	t.Helper()
 	up := make(chan struct{})
@@ -33,7 +33,7 @@ func active(t *testing.T, f *fakeService, o Options, parts ...Callbacks) *Server
 	return s
 }
 
-// Connected is not ready: nothing is reported before the game says so.
+// A connected process is not ready: nothing is reported before the game says so.
 func TestReadyIsASecondStep(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -205,7 +205,7 @@ func TestPlayersConnections(t *testing.T) {
 	}
 }
 
-// A connection's own context is over when it has closed: its player's place is given back all the same.
+// A connection's context is over once the connection has closed. Its player's place is released anyway.
 func TestLeaveWithContextThatIsOver(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -225,7 +225,7 @@ func TestLeaveWithContextThatIsOver(t *testing.T) {
 	}
 }
 
-// The last player's leaving ends the session, and nothing else does.
+// Only the leaving of the last player ends the session.
 func TestPassiveEnd(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -269,7 +269,7 @@ func TestPassiveEnd(t *testing.T) {
 	f.untilHeard("TerminateServerProcess")
 }
 
-// A player whose connection closes while the service is asked has no place afterwards.
+// A player whose connection closes while the service is being asked has no place afterwards.
 func TestConnectionThatClosesMeanwhile(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -404,7 +404,7 @@ func TestUpdatesAndBackfill(t *testing.T) {
 		t.Errorf("at the end of the update the session has %q", data)
 	}
 
-	// Those who play and are known to the matchmaker, once each.
+	// The request names each player who is in the session and known to the matchmaker once.
 	if id, err := s.StartMatchBackfill(ctx, "t-1", nil); id != "t-made" || err != nil {
 		t.Errorf("got %q, %v", id, err)
 	}

@@ -54,7 +54,7 @@ func (x *desk) exportedCSV(path string, c *http.Cookie) [][]string {
 	return all
 }
 
-// TestEachListIsExported: every list has both formats, with as many rows as its page and the columns that the page shows.
+// TestEachListIsExported: every list has both formats, with the columns of its page and as many rows.
 func TestEachListIsExported(t *testing.T) {
 	x := furnished(t)
 	game := x.game("one")
@@ -94,7 +94,7 @@ func TestEachListIsExported(t *testing.T) {
 	}
 }
 
-// TestExportHasTheRowsOfThePage: what the URL of a page chooses, its export has: filter, columns, and where the page begins.
+// TestExportHasTheRowsOfThePage: an export has the filter, the columns and the first row that the URL of its page has.
 func TestExportHasTheRowsOfThePage(t *testing.T) {
 	x := furnished(t)
 	for i := range 5 {
@@ -123,7 +123,7 @@ func TestExportHasTheRowsOfThePage(t *testing.T) {
 	}
 }
 
-// TestExportOfManyPages: an export reads as many pages as there are, and has each row once and in order.
+// TestExportOfManyPages: an export reads all pages, and has each row once and in order.
 func TestExportOfManyPages(t *testing.T) {
 	x := newDesk(t)
 	const all = 2*exportStep + 7
@@ -162,7 +162,7 @@ var endless = list[int]{
 	},
 }
 
-// TestExportsAreBounded: an export ends after so many rows and says where it goes on, and so many exports run at a time.
+// TestExportsAreBounded: an export ends after a maximum of rows and says where to continue, and the number of simultaneous exports is bounded.
 func TestExportsAreBounded(t *testing.T) {
 	x := newDesk(t)
 	for format, end := range map[string]string{
@@ -189,7 +189,7 @@ func TestExportsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBrokenExportIsNoWholeOne: a client that gets a part must not take it for all.
+// TestBrokenExportIsNoWholeOne: a client can tell a part of an export from a complete one.
 func TestBrokenExportIsNoWholeOne(t *testing.T) {
 	x := newDesk(t)
 	broken := endless
@@ -208,7 +208,7 @@ func TestBrokenExportIsNoWholeOne(t *testing.T) {
 	t.Error("the connection goes on")
 }
 
-// TestExportsAreHarmless: what players and game servers choose computes nothing in a spreadsheet, and stays what it is for programs.
+// TestExportsAreHarmless: values that players and game servers choose are no formulas in a spreadsheet, and unchanged for programs.
 func TestExportsAreHarmless(t *testing.T) {
 	for text, want := range map[string]string{
 		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "  =1": "'  =1", "＝1": "'＝1", "a=1": "a=1", "": "", "'": "'",

@@ -113,7 +113,7 @@ func (h *house) game(name string, players int32) session.ID {
 	return cmd.Game.ID
 }
 
-// held returns the number of taken seats of a game session.
+// held returns the number of occupied seats of a game session.
 func (h *house) held(id session.ID) int32 {
 	h.t.Helper()
 	g, err := h.GameSession(h.t.Context(), id)

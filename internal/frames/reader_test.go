@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// frame is what a client sends: first has the opcode and the bits beside it.
+// frame returns a client's frame. first has the opcode and the flags.
 func frame(first byte, payload string) []byte {
 	b := []byte{first}
 	switch n := len(payload); {
@@ -44,7 +44,7 @@ const (
 	opens, goesOn                               = 0x01, 0x00
 )
 
-// notes is a handler that writes down what it is told.
+// notes is a handler that records its calls.
 type notes struct {
 	strings.Builder
 	ended chan struct{}
@@ -63,7 +63,7 @@ func (n *notes) End(err error) {
 	close(n.ended)
 }
 
-// pieces is a connection on which something comes in pieces, and then no more.
+// pieces is a connection on which data arrives in pieces and then ends.
 type pieces struct {
 	net.Conn
 	rest []byte
@@ -81,7 +81,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 const most = 10_000
 
-// heard is what a handler is told of bytes that come in pieces.
+// heard returns the calls of a handler for bytes that arrive in pieces.
 func heard(all []byte, size int) string {
 	n := &notes{ended: make(chan struct{})}
 	var running warm.Group
@@ -142,7 +142,7 @@ func TestFrames(t *testing.T) {
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// The bytes of a client mean the same for every division into pieces.
+// A client's bytes have the same meaning however they are divided into pieces.
 func FuzzFrames(f *testing.F) {
 	f.Add(slicesOf(frame(text, "one"), frame(opens, "on"), frame(ping, ""), frame(more, "e"), frame(goodbye, "\x03\xE8bye")), 3)
 	f.Add([]byte{text, 0x80 | 126, 0x10, 0, 1, 2, 3, 4}, 1)
@@ -165,7 +165,7 @@ func (echo) Wrong(*frames.Violation) {}
 func (e echo) Message(b []byte)      { _, _ = e.conn.Write(b) } // the reading side meets a lost connection
 func (e echo) End(err error)         { e.ended <- err; _ = e.conn.Close() }
 
-// Over the service's port, plain and over TLS, nothing is lost or stays behind: neither what comes bit by bit, nor much at once.
+// Over the service's port, plain and over TLS, no bytes are lost or held back, whether they arrive one by one or all at once.
 func TestOverThePort(t *testing.T) {
 	ca, err := devca.Open(t.TempDir())
 	if err != nil {
@@ -251,7 +251,7 @@ func TestOverThePort(t *testing.T) {
 	}
 }
 
-// outgoing is a connection that says how what is written to it leaves.
+// outgoing is a connection that determines how written bytes are sent.
 type outgoing struct {
 	net.Conn
 	write func([]byte) error
@@ -275,7 +275,7 @@ func (o *outgoing) byByte(b []byte) error {
 	return nil
 }
 
-// later keeps it for the next write.
+// later keeps the bytes for the next write.
 func (o *outgoing) later(b []byte) error {
 	o.held = append(o.held, b...)
 	return nil

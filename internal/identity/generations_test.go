@@ -48,7 +48,7 @@ func (x *rotating) follow() (missing []access.SecretStanding) {
 	return missing
 }
 
-// prepare adds a generation that does not sign yet.
+// prepare adds a generation that is not used to sign yet.
 func (x *rotating) prepare() (number uint32) {
 	x.t.Helper()
 	number = x.all[len(x.all)-1].Number + 1
@@ -61,7 +61,7 @@ func (x *rotating) prepare() (number uint32) {
 	return number
 }
 
-// activate lets it sign; the one before is accepted for a while more.
+// activate starts to sign with it. The previous generation stays valid for overlap.
 func (x *rotating) activate(overlap time.Duration) {
 	x.t.Helper()
 	last := len(x.all) - 1
@@ -140,7 +140,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// A generation from which access keys are derived stays for them alone.
+// A generation from which access keys are derived is kept for these only.
 func TestGenerationOfAccessKeys(t *testing.T) {
 	x := newRotating(t)
 	keys := NewKeys(x.CellSecret, func() time.Time { return x.at })
@@ -190,7 +190,7 @@ func TestGenerationOfAccessKeys(t *testing.T) {
 	}
 }
 
-// A node whose disk is full refuses what the state says at once, does not say that it has a generation, and writes the file later.
+// A node whose disk is full still refuses an ended generation at once. It does not report a new one as stored, and writes the file later.
 func TestFileThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("as root, the directory is replaced by a file")
@@ -227,7 +227,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A connection token that is made again is the same one, also when a rotation comes in between.
+// A connection token that is made again is identical, even if a rotation happens in between.
 func TestConnectionTokensKeepTheirGeneration(t *testing.T) {
 	x := newRotating(t)
 	end := x.at.Add(10 * time.Minute)
@@ -247,7 +247,7 @@ func TestConnectionTokensKeepTheirGeneration(t *testing.T) {
 	}
 }
 
-// A check waits for a generation that the state has and this node does not, and for no other.
+// A check waits only for a generation that the state has and this node lacks.
 func TestCheckWaitsForAGeneration(t *testing.T) {
 	x := newRotating(t)
 	next := NewCellSecret()
@@ -271,7 +271,7 @@ func TestCheckWaitsForAGeneration(t *testing.T) {
 	}
 }
 
-// Access tokens of players say their generation, and nothing else about it is believed.
+// Players' access tokens name their generation. A number in any form that the service does not write counts as 0.
 func TestAccessTokenGenerations(t *testing.T) {
 	x := newRotating(t)
 	if token := x.AccessToken([16]byte{1}, [16]byte{}); AccessTokenGeneration(token) != 1 {
@@ -289,7 +289,7 @@ func TestAccessTokenGenerations(t *testing.T) {
 	}
 }
 
-// The secret of a backup has what its state needs, whenever the state was frozen.
+// The secret in a backup has every generation that its state needs, whenever the state was frozen.
 func TestSecretOfABackup(t *testing.T) {
 	x := newRotating(t)
 	before := x.Frozen()

@@ -106,7 +106,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// stand is what the core knows about a player, without asking the door, which counts.
+// stand returns the core's view of a player without a call at the door, which would count.
 func (x *lobby) stand(player string) string {
 	s, err := x.door.state.Stand(x.Context(), player)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestRatesOfPairsAndCodes(t *testing.T) {
 	x.wants(429, "RATE_LIMITED")(x.call(x.login("late"), "Party.JoinPartyByInviteCode", `{"code":"AAAAAA"}`))
 }
 
-// TestTransportLimits is what docs/spec/player-api.md#transport says about every call.
+// TestTransportLimits checks the rules of docs/spec/player-api.md#transport for every call.
 func TestTransportLimits(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
@@ -185,7 +185,7 @@ func TestTransportLimits(t *testing.T) {
 	}
 }
 
-// The largest event is that of a party whose attributes are as large as they may be: it fits into a frame of 64 KiB.
+// The largest event is that of a party with the largest permitted attributes. It fits into a frame of 64 KiB.
 func TestLargestEvent(t *testing.T) {
 	x := newLobby(t, nil)
 	leader := x.login("leader")
@@ -216,7 +216,7 @@ func TestLargestEvent(t *testing.T) {
 	}
 }
 
-// sessionOf is the login session of a player.
+// sessionOf returns the login session of a player.
 func (x *lobby) sessionOf(player string) (id domain.UUID) {
 	x.Helper()
 	err := x.door.state.Read(x.Context(), func(v *cell.View) error {
@@ -230,7 +230,7 @@ func (x *lobby) sessionOf(player string) (id domain.UUID) {
 	return id
 }
 
-// TestLongLoginTokens: a token that is longer than any may be is refused with its length, whichever provider would have to read it.
+// TestLongLoginTokens: a token above the maximum length is refused with its length, whichever provider it is for.
 func TestLongLoginTokens(t *testing.T) {
 	x := newLobby(t, nil)
 	for _, provider := range []string{"dev", "backend", "oidc"} {

@@ -33,7 +33,7 @@ type lobbyNode struct {
 	server *httptest.Server
 }
 
-// incarnation is what the node's door reads.
+// incarnation is the function that the node's door calls.
 func (n *lobbyNode) incarnation() domain.UUID {
 	id := *n.node.Load()
 	if f := n.behind.Swap(nil); f != nil {
@@ -71,7 +71,7 @@ func twoLobbies(t *testing.T) (a, b *lobbyNode) {
 	return a, b
 }
 
-// attach opens a player's stream at the node, and returns it once it was greeted. The channel gets the code that it is closed with.
+// attach opens a player's stream at the node, and returns after its hello. The channel gets the stream's close code.
 func (n *lobbyNode) attach(token string) (closed <-chan int) {
 	n.Helper()
 	c, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(n.server.URL, "http")+objects.PlayerPrefix+"stream",
@@ -121,7 +121,7 @@ func (n *lobbyNode) becomes(player string, want flow.Presence) {
 	}
 }
 
-// TestStreamMovesToAnotherNode: the node with a player's old stream closes it when the player has one at another node, and the player stays online.
+// TestStreamMovesToAnotherNode: the node with a player's old stream closes it when the player opens one at another node, and the player stays online.
 func TestStreamMovesToAnotherNode(t *testing.T) {
 	a, b := twoLobbies(t)
 	token := a.login("anna")
@@ -139,8 +139,8 @@ func TestStreamMovesToAnotherNode(t *testing.T) {
 	}
 }
 
-// TestGivenUpNodeDropsItsStreams: a node that was given up attaches no stream. It sends its players away and takes them again under its next
-// incarnation; those of another node notice nothing.
+// TestGivenUpNodeDropsItsStreams: a node that was given up attaches no stream. It sends its players away and accepts them again in its next
+// incarnation. Players at another node are not affected.
 func TestGivenUpNodeDropsItsStreams(t *testing.T) {
 	a, b := twoLobbies(t)
 	anna, ben := a.login("anna"), a.login("ben")
@@ -185,7 +185,7 @@ func TestGivenUpNodeDropsItsStreams(t *testing.T) {
 	}
 }
 
-// TestPollThatBeginsWhileItsNodeIsGivenUp: it was recorded before the loss, and ends all the same.
+// TestPollThatBeginsWhileItsNodeIsGivenUp: a poll that was recorded before the loss still ends.
 func TestPollThatBeginsWhileItsNodeIsGivenUp(t *testing.T) {
 	a, _ := twoLobbies(t)
 	if err := a.door.state.Do(t.Context(), &playerflow.SetFlowConfig{Document: `{"SessionServiceConfig": {"deadAfter": "1h"}}`, By: "test", Reason: "a poll that waits long"}); err != nil {
@@ -206,7 +206,7 @@ func TestPollThatBeginsWhileItsNodeIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestDrainOfOneNode: Operator.Drain at a node is about its own players.
+// TestDrainOfOneNode: Operator.Drain at a node affects only that node's players.
 func TestDrainOfOneNode(t *testing.T) {
 	a, b := twoLobbies(t)
 	closed := a.attach(a.login("anna"))

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// running is a service with player flow, and clients by hand.
+// running is a service with player flow, and hand-written clients.
 type running struct {
 	t       *testing.T
 	address string
@@ -58,7 +58,7 @@ func (x *running) call(want int, path, token, body string) answer {
 	return o
 }
 
-// try is call for other goroutines than the test's: it fails the test and returns nothing.
+// try is call for goroutines other than the test's: on failure it reports the error and returns an empty answer.
 func (x *running) try(want int, path, token, body string) answer {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, "http://"+x.base+path, bytes.NewReader([]byte(body)))
@@ -91,13 +91,13 @@ func loginBody(player string) string {
 	return `{"provider": "dev", "token": "{\"player_id\":\"` + player + `\"}"}`
 }
 
-// login gives the access token of a player.
+// login logs a player in and returns the access token.
 func (x *running) login(player string) string {
 	x.t.Helper()
 	return x.call(http.StatusOK, "player/Session.Login", "", loginBody(player))["access_token"].(string)
 }
 
-// frames of one stream, and the code that it was closed with.
+// frames are those of one stream, with its close code.
 type frames struct {
 	got  chan answer
 	code chan int
@@ -127,7 +127,7 @@ func (x *running) stream(token string) *frames {
 	return f
 }
 
-// next is the next frame of a type; those before it are passed over.
+// next returns the next frame of a type and skips those before it.
 func (x *running) next(f *frames, kind string) answer {
 	x.t.Helper()
 	for {
@@ -153,5 +153,5 @@ func (x *running) next(f *frames, kind string) answer {
 	}
 }
 
-// number spells a number of an answer.
+// number formats a number of an answer.
 func number(of any) string { return strconv.FormatFloat(of.(float64), 'f', -1, 64) }

@@ -75,7 +75,7 @@ func TestWrongBodies(t *testing.T) {
 	}
 }
 
-// An empty body is {} also when its length was not announced, so what a call requires is still required.
+// An empty body counts as {} even if its length was not announced, so the call's required fields are still required.
 func TestEmptyBodies(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
@@ -102,7 +102,7 @@ func TestLargestBody(t *testing.T) {
 	}
 }
 
-// ask sends any request to the players' realm; headers come in pairs.
+// ask sends any request to the players' realm. headers are pairs of names and values.
 func (x *lobby) ask(method, path string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
 	x.Helper()
 	r := httptest.NewRequestWithContext(x.Context(), method, path, body)
@@ -116,7 +116,7 @@ func (x *lobby) ask(method, path string, body io.Reader, headers ...string) *htt
 	return w
 }
 
-// A request with a wrong method or path gets the right one, in the form of every refusal.
+// The refusal of a wrong method or path names the correct one, in the same form as every refusal.
 func TestWrongRequests(t *testing.T) {
 	x := newLobby(t, nil)
 	x.login("ann")
@@ -171,7 +171,7 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// When to come again is in a header, too; the request's name comes back; nothing is kept by caches; details are there, if empty.
+// The retry delay is also in a header, the request id is returned, no answer may be cached, and details exist even if empty.
 func TestHeadersOfAnswers(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
@@ -203,7 +203,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 	}
 }
 
-// Players tell each other codes and type them by hand.
+// Players tell each other codes and type them, so variants are accepted.
 func TestCodesAsPeopleTypeThem(t *testing.T) {
 	x := newLobby(t, nil)
 	party := x.wants(200, "")(x.call(x.login("ann"), "Party.CreateParty", `{}`))["party"].(map[string]any)

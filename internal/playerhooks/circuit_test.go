@@ -80,7 +80,7 @@ func (x *clinic) answers(f func(hook Name, player string) (int, string)) {
 func well(Name, string) (int, string) { return 200, `{"allow":true}` }
 func ill(Name, string) (int, string)  { return 503, "" }
 
-// asks wants a player's question to be sent, or spared, and answered, or not.
+// asks sends a question about a player, and checks whether it was sent and whether it was answered.
 func (x *clinic) asks(what string, n Name, player string, sent, ok bool) {
 	x.t.Helper()
 	x.mu.Lock()
@@ -94,7 +94,7 @@ func (x *clinic) asks(what string, n Name, player string, sent, ok bool) {
 	}
 }
 
-// A receiver that is down is left alone, then a few questions try whether it is back.
+// A receiver that is down gets no requests for a while, then a few requests test whether it is back.
 func TestCircuit(t *testing.T) {
 	x := newClinic(t, BeforeInvite)
 	x.answers(ill)
@@ -135,7 +135,7 @@ func TestCircuit(t *testing.T) {
 	}
 }
 
-// One player whose questions make the backend fail does not stop the requests for others, however often they come; nor do two.
+// A player whose requests make the backend fail does not stop the requests for others, however frequent; nor do two such players.
 func TestOnePlayersQuestionsPauseNothing(t *testing.T) {
 	x := newClinic(t, BeforeInvite)
 	poison := map[string]bool{"ann": true, "bob": true}
@@ -151,7 +151,7 @@ func TestOnePlayersQuestionsPauseNothing(t *testing.T) {
 	}
 	x.asks("somebody else", BeforeInvite, "cem", true, true)
 
-	// When the receiver is left alone for a reason, they cannot keep it so.
+	// When the receiver is paused for another reason, they cannot prolong the pause.
 	x.answers(ill)
 	for _, player := range []string{"ann", "bob", "cem", "dia", "eve"} {
 		x.asks("down", BeforeInvite, player, true, false)
@@ -172,7 +172,7 @@ func TestOnePlayersQuestionsPauseNothing(t *testing.T) {
 	x.asks("and again", BeforeInvite, "cem", true, true)
 }
 
-// An invalid answer shows that the receiver works. It counts as no answer, but begins no pause.
+// An invalid answer shows that the receiver runs. It counts as no answer, but begins no pause.
 func TestNonsensePausesNothing(t *testing.T) {
 	x := newClinic(t, BeforeInvite)
 	kinds := []func(Name, string) (int, string){
@@ -207,7 +207,7 @@ func TestNonsensePausesNothing(t *testing.T) {
 	x.asks("the row begins anew", BeforeInvite, "ann", true, false)
 }
 
-// A hook that always fails leaves the others of its receiver alone.
+// A hook that always fails does not pause the other hooks of its receiver.
 func TestOneHookPausesNoOther(t *testing.T) {
 	x := newClinic(t, BeforeInvite, BeforeJoinParty)
 	x.answers(func(n Name, _ string) (int, string) {
@@ -223,7 +223,7 @@ func TestOneHookPausesNoOther(t *testing.T) {
 	x.asks("of the other hook", BeforeInvite, "ann", true, true)
 }
 
-// A few questions try, not all that come, and those that end without saying anything make room.
+// After a pause only a few requests are sent as a test. Those that end without a result make room for others.
 func TestCircuitTries(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	c := circuit{now: func() time.Time { return now }}

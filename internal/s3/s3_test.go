@@ -79,7 +79,7 @@ func fake(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (ans
 	return c
 }
 
-// All operations against a real implementation of the protocol.
+// This tests all operations against a real implementation of the protocol.
 func TestOperations(t *testing.T) {
 	c := fake(t, nil)
 	ctx := t.Context()
@@ -143,7 +143,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A list goes on over pages.
+// A list continues over several pages.
 func TestListPages(t *testing.T) {
 	c := fake(t, func(w http.ResponseWriter, r *http.Request) bool {
 		q := r.URL.Query()
@@ -164,7 +164,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// What may succeed later is tried again, with the whole content; what the store refuses is not, and the error repeats what the store says.
+// A request that may succeed later is retried with its whole content. A request that the store refuses is not, and the error repeats the store's message.
 func TestFaults(t *testing.T) {
 	var requests atomic.Int32
 	answers := func(status int, text string) func(http.ResponseWriter, *http.Request) bool {
@@ -220,7 +220,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// HTTP may read the content of an attempt that was answered early while the next one is under way: that does not take bytes from it.
+// After an early answer HTTP may still read the content of that attempt while the next one runs. That takes no bytes from the next one.
 func TestEarlyAnswer(t *testing.T) {
 	c := fake(t, nil)
 	content := []byte("some content of an object")
@@ -250,7 +250,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An answer that breaks off is not taken for the object.
+// An answer that breaks off is not mistaken for the whole object.
 func TestBrokenAnswer(t *testing.T) {
 	n := 0
 	c := fake(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -269,7 +269,8 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// A network that is slow, but does not stop, ends no request, also if a proxy takes an upload at once and sends it on slowly. A store that stops is given up.
+// A network that is slow, but does not stop, fails no request, even if a proxy accepts an upload at once and forwards it slowly. A store that stops
+// fails the request.
 func TestSlow(t *testing.T) {
 	content := bytes.Repeat([]byte("content "), 1<<19) // 4 MiB, for which 10 KB/s take seven minutes
 	slowly := func(to io.Writer, from io.Reader) {
@@ -370,7 +371,7 @@ func (p pipes) Close() error { close(p); return nil }
 
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// The requests are signed with the credentials, which may need a session token.
+// Requests are signed with the credentials, which may have a session token.
 func TestSigned(t *testing.T) {
 	var authorization, token string
 	c := fake(t, func(_ http.ResponseWriter, r *http.Request) bool {

@@ -87,7 +87,7 @@ func (s *stage) call(method, path, body string, header ...string) answer {
 
 type fields map[string]any
 
-// node calls a node and wants it to succeed.
+// node calls a node, which must succeed.
 func (s *stage) node(name string, in fields, header ...string) answer {
 	s.Helper()
 	a := s.try(name, in, header...)
@@ -111,7 +111,7 @@ func (s *stage) try(name string, in fields, header ...string) answer {
 	return s.call("POST", name, string(body), header...)
 }
 
-// fails calls a node and wants an error.
+// fails calls a node, which must return an error.
 func (s *stage) fails(name string, in fields, status int, problemName, field string) answer {
 	s.Helper()
 	a := s.try(name, in)
@@ -130,7 +130,7 @@ func (s *stage) create(maxPlayer int) (sessionID string, server *mustertest.Game
 	return a.Result.(string), server
 }
 
-// event is one of a stream.
+// event is one event of a stream.
 type event struct {
 	id, name string
 	data     answer

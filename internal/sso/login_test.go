@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// program is the AWS CLI in aws login, with its key.
+// program acts as the AWS CLI during aws login, with its key.
 type program struct {
 	*desk
 	key *ecdsa.PrivateKey
@@ -39,7 +39,7 @@ func encoded(x any) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// proof is a proof of the program for a request, with changes of its head and its claims.
+// proof returns the program's proof for a request, with changes to its header and its claims.
 func (p *program) proof(change func(head, claims object)) string {
 	public, err := p.key.PublicKey.Bytes()
 	if err != nil {
@@ -112,7 +112,7 @@ func loginAsksOf(code string) object {
 	return object{"clientId": sameDevice, "grantType": codeGrant, "code": code, "redirectUri": loginBack, "codeVerifier": verifier}
 }
 
-// aws login gets credentials of the role that the person has chosen for a quarter of an hour, and renews them with its key alone, while the session goes on.
+// aws login gets credentials of the role that the person has chosen, valid for 15 minutes. It renews them with its key alone while the session lasts.
 func TestLogin(t *testing.T) {
 	p := newProgram(newDesk(t))
 	out, kind := p.ask(loginAsksOf(p.loginCode("readonly")), p.proof(nil))
@@ -158,7 +158,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Without a browser on its machine the person copies the code, with its state, from a page.
+// Without a browser on the machine the person copies the code, with its state, from a page.
 func TestRemoteLogin(t *testing.T) {
 	p := newProgram(newDesk(t))
 	redirect := p.url + confirmationPath
@@ -184,7 +184,7 @@ func TestRemoteLogin(t *testing.T) {
 	}
 }
 
-// What is wrong with a proof, a code, a page.
+// Proofs, codes and pages with faults are refused.
 func TestAttackLogins(t *testing.T) {
 	p := newProgram(newDesk(t))
 	in := loginAsksOf("x")
@@ -262,7 +262,7 @@ func TestAttackLogins(t *testing.T) {
 	}
 }
 
-// A proof that was seen on its way is worth nothing a second time, also with the refresh token beside it and at another node, and no session can fill the memory of used proofs.
+// An intercepted proof is refused a second time, even with the refresh token and at another node. No session can fill the memory of used proofs.
 func TestAttackReplayedProofs(t *testing.T) {
 	p := newProgram(newDesk(t))
 	first := p.proof(nil)
@@ -283,7 +283,7 @@ func TestAttackReplayedProofs(t *testing.T) {
 			t.Errorf("the same request again: %s", kind)
 		}
 	}
-	// The id alone is no proof: another key may have used it.
+	// The id alone does not identify a proof: another key may have used it.
 	named := func(head, claims object) { claims["jti"] = "the same" }
 	if _, kind := p.ask(renew, p.proof(named)); kind != "" {
 		t.Errorf("an id of this key: %s", kind)
@@ -292,7 +292,7 @@ func TestAttackReplayedProofs(t *testing.T) {
 	if _, kind := other.ask(loginAsksOf(other.loginCode("readonly")), other.proof(named)); kind != "" {
 		t.Errorf("the same id of another key: %s", kind)
 	}
-	// A proof is remembered for as long as it would be taken.
+	// A proof is remembered as long as it would be accepted.
 	ahead := p.proof(func(_, claims object) { claims["iat"] = p.engine.Now().Add(proofSkew - time.Second).Unix() })
 	if _, kind := p.ask(renew, ahead); kind != "" {
 		t.Errorf("a clock that is ahead: %s", kind)

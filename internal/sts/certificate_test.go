@@ -35,7 +35,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// signer is an authority that signs certificates for a test.
+// signer is a certificate authority for a test.
 type signer struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
@@ -58,7 +58,7 @@ func newSigner(t *testing.T) *signer {
 	return s
 }
 
-// sign signs what a certificate says, with the rest of one that is good.
+// sign signs a certificate with these fields. Missing ones are those of a valid certificate.
 func (s *signer) sign(x *x509.Certificate, key crypto.PublicKey, by *signer) *x509.Certificate {
 	s.t.Helper()
 	if x.SerialNumber == nil {
@@ -89,7 +89,7 @@ func (s *signer) sign(x *x509.Certificate, key crypto.PublicKey, by *signer) *x5
 	return made
 }
 
-// certified is a port that takes certificates of an authority by their common names, and of a second one by their DNS names.
+// certified is a port that accepts certificates of one authority by their common names, and of a second one by their DNS names.
 type certified struct {
 	*port
 	studio, hosts *signer
@@ -127,7 +127,7 @@ func newCertified(t *testing.T) *certified {
 	return c
 }
 
-// attempt is one exchange, of which a test changes something.
+// attempt is one exchange, parts of which a test may change.
 type attempt struct {
 	anchor, role, name string
 	chain              []*x509.Certificate
@@ -247,7 +247,7 @@ func TestCertificateBecomesCredentials(t *testing.T) {
 	}
 }
 
-// Policies of the role, and of the groups that the rule gives, hold for backends with a certificate.
+// Policies of the role, and of the groups that the rule gives, apply to backends with a certificate.
 func TestPoliciesOfCertificates(t *testing.T) {
 	for _, target := range []access.Target{{Kind: access.GroupTarget, Name: "lobbies"}, {Kind: access.RoleTarget, Name: "backend"}} {
 		c := newCertified(t)
@@ -445,7 +445,7 @@ func TestAttackClientCertificates(t *testing.T) {
 	}
 }
 
-// Certificates in great numbers cost a client its turn.
+// A client that sends a flood of certificates is rate limited.
 func TestAttackClientCertificateFlood(t *testing.T) {
 	c := newCertified(t)
 	a := c.lobby(newKey(t), nil)
@@ -461,7 +461,7 @@ func TestAttackClientCertificateFlood(t *testing.T) {
 	}
 }
 
-// Every issue is in the audit log, by the name in the certificate.
+// Every issue is in the audit log, under the name in the certificate.
 func TestIssuesToCertificatesAreRecorded(t *testing.T) {
 	c := newCertified(t)
 	before, err := c.engine.AuditHead(t.Context())

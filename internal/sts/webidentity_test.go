@@ -28,7 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
-// ci is an issuer of tokens with the rules of a studio, and a port that takes them.
+// ci is an issuer of tokens with the rules of a studio, and a port that accepts them.
 type ci struct {
 	*port
 	issuer *providertest.Provider
@@ -57,7 +57,7 @@ func newCI(t *testing.T) *ci {
 
 const repo = "repo:studio/game:ref:refs/heads/main"
 
-// claims are good ones, with changes; a nil value leaves one out.
+// claims returns valid claims with changes. A nil value omits a claim.
 func (c *ci) claims(changes map[string]any) map[string]any {
 	now := time.Now().Unix()
 	all := map[string]any{"iss": c.issuer.URL, "sub": repo, "aud": "muster", "iat": now, "nbf": now, "exp": now + 600}
@@ -107,7 +107,7 @@ func TestWebIdentity(t *testing.T) {
 	c.is("after the revocation of the holder", list(), "UnrecognizedClientException")
 }
 
-// The provider of the SDK, as profiles with web_identity_token_file use it.
+// This tests the SDK's provider that profiles with web_identity_token_file use.
 func TestWebIdentityProvider(t *testing.T) {
 	c := newCI(t)
 	path := filepath.Join(t.TempDir(), "token")
@@ -165,7 +165,7 @@ func TestAttackWebIdentityTokens(t *testing.T) {
 		_, err := c.exchange(x.token, "backend")
 		c.is(what, err, x.want)
 	}
-	// Claims decide beside the subject, and a rule gives its own roles alone.
+	// Other claims decide in addition to the subject, and a rule gives only its own roles.
 	for what, x := range map[string]struct {
 		changes    map[string]any
 		role, want string
@@ -238,7 +238,7 @@ func TestRefusedWebIdentityRequests(t *testing.T) {
 	c.is("without issuers", err, "AccessDenied")
 }
 
-// The status decides whether SDKs try again.
+// The HTTP status decides whether SDKs retry.
 func TestStatusOfTokenRefusals(t *testing.T) {
 	for code, want := range map[string]int{
 		codeInvalidToken: 400, codeExpiredToken: 400, codeUnreachable: 400, codeThrottling: 400, codeValidation: 400, codeRejectedClaim: 403, codeAccessDenied: 403,
@@ -249,7 +249,7 @@ func TestStatusOfTokenRefusals(t *testing.T) {
 	}
 }
 
-// Made-up key ids, and tokens in great numbers, cost the issuer one question and the client its turn.
+// A flood of tokens with invented key ids costs the issuer one request, and the client is rate limited.
 func TestAttackWebIdentityFlood(t *testing.T) {
 	c := newCI(t)
 	c.issuer.Down(true)
@@ -279,7 +279,7 @@ func TestAttackWebIdentityFlood(t *testing.T) {
 	}
 }
 
-// Every issue is in the audit log, also of the role client, by the name of the machine.
+// Every issue is in the audit log under the name of the machine, also for the role client.
 func TestIssuesToMachinesAreRecorded(t *testing.T) {
 	c := newCI(t)
 	for role, changes := range map[string]map[string]any{"backend": nil, "client": {"sub": "other", "owner": "studio", "protected": true}} {
@@ -296,7 +296,7 @@ func TestIssuesToMachinesAreRecorded(t *testing.T) {
 	}
 }
 
-// Policies of the role hold for machines that have it.
+// Policies of the role apply to machines that have it.
 func TestPoliciesOfMachines(t *testing.T) {
 	c := newCI(t)
 	if err := c.keys.PublishPolicies([]access.Policy{{Name: "no-lists", Text: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"gamelift:ListFleets","Resource":"*"}]}`}},

@@ -92,7 +92,7 @@ func (x *screen) does(cmd tea.Cmd) {
 	x.sends(cmd())
 }
 
-// sends has the model take a message; what it then loads is loaded, and timers are left out, since takes returns nothing else.
+// sends passes a message to the model and executes the loads that follow. It leaves out timers.
 func (x *screen) sends(msg tea.Msg) {
 	_, cmd := x.m.Update(msg)
 	if _, timer := msg.(loaded); !timer {
@@ -159,7 +159,7 @@ func TestOverviewPage(t *testing.T) {
 		"100 since the start", "2.0 ms a commit", "the cluster bears the loss", "voter, missing")
 }
 
-// Rates are between two looks, and after a start of the service its counters are shown.
+// Rates are computed between two polls. After a restart of the service its counters are shown.
 func TestRates(t *testing.T) {
 	f := newFake()
 	x := newScreen(t, f)
@@ -224,7 +224,7 @@ func TestSearch(t *testing.T) {
 	x.shows("The search failed")
 }
 
-// A lost connection is said plainly, what was loaded stays, and the page goes on when the service is back.
+// A lost connection is reported, loaded data stays, and the page continues when the service is back.
 func TestLostConnection(t *testing.T) {
 	f := newFake()
 	x := newScreen(t, f)
@@ -245,7 +245,7 @@ func TestLostConnection(t *testing.T) {
 	x.lacks("Not current")
 }
 
-// The answer to a page that was left is not shown on the one that is open now.
+// A late answer for a page that was left is not shown on the page that is open now.
 func TestLateAnswer(t *testing.T) {
 	x := newScreen(t, newFake())
 	late := x.m.load()
@@ -288,7 +288,7 @@ func TestHelpAndEnd(t *testing.T) {
 	}
 }
 
-// Every line of every page can be reached, on any terminal.
+// Every line of every page can be reached on a terminal of any size.
 func TestSmallTerminals(t *testing.T) {
 	f := newFake()
 	for i := range 30 {

@@ -36,7 +36,7 @@ func request(header http.Header) *http.Request {
 	return r
 }
 
-// Malformed and excessive headers count as none.
+// Malformed and excessive headers are ignored.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	const parent, state = "Traceparent", "Tracestate"
@@ -82,7 +82,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Whether a call is traced, by who says what.
+// This tests which side decides whether a call is traced.
 func TestWhoDecides(t *testing.T) {
 	t.Parallel()
 	all, none := Sampling{1, true}, Sampling{0, true}
@@ -126,7 +126,7 @@ func TestWhoDecides(t *testing.T) {
 	}
 }
 
-// Spans go to the provider that is the present one when they begin, and there are none without one.
+// A span goes to the provider that is set when it begins. Without a provider there are no spans.
 func TestExportTo(t *testing.T) {
 	t.Parallel()
 	tracer, first := newTracer(Sampling{1, true})
@@ -153,7 +153,7 @@ func TestExportTo(t *testing.T) {
 	}
 }
 
-// Calls that are not traced cost no memory.
+// Calls that are not traced allocate no memory.
 func TestNoAllocations(t *testing.T) {
 	off, _ := newTracer(Sampling{0, true})
 	ctx, r, header := t.Context(), request(http.Header{}), http.Header{}
@@ -194,7 +194,7 @@ func BenchmarkUntraced(b *testing.B) {
 	}
 }
 
-// What a traced command made continues its trace, here and at a node that asks.
+// Records that a traced command made continue its trace, at this node and at a node that asks it.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	decides, recorder := newTracer(Sampling{1, true})
@@ -253,7 +253,7 @@ func TestOldCausesMakeRoom(t *testing.T) {
 	}
 }
 
-// One question waits in vain for a node that is silent; those after it do not, until a while has passed.
+// One request waits for a node that does not answer. Later ones do not wait until some time has passed.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	tracer, _ := newTracer(Sampling{1, true})
@@ -283,7 +283,7 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
-// A match belongs to the trace of its first traced ticket, with links to the others, and what follows from it goes on there.
+// A match belongs to the trace of its first traced ticket, with links to the others. Its consequences continue that trace.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	tracer, recorder := newTracer(Sampling{Share: 1})

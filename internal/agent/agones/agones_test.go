@@ -28,7 +28,7 @@ import (
 
 const patience = time.Minute
 
-// game is a server process of a test, with a connection to its interface.
+// game is a server process of a test, with a connection to the agent's SDK server.
 type game struct {
 	*testing.T
 	*Process
@@ -55,7 +55,7 @@ func open(t *testing.T, dir, manifest string) *game {
 	return g
 }
 
-// reopen is what the next agent does.
+// reopen does what the next agent does.
 func (g *game) reopen() {
 	g.Helper()
 	var err error
@@ -81,7 +81,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// call calls a method of the stable service, unless the name has another one before a slash.
+// call calls a method of the stable service, unless the name has another service before a slash.
 func (g *game) call(name string, in, out proto.Message) error {
 	g.Helper()
 	service := stable
@@ -139,7 +139,7 @@ func (g *game) end(want string) {
 	}
 }
 
-// A process without a service is ready when it says so, and goes through the other states on its own.
+// A process without a service becomes ready when it says so, and passes through the other states on its own.
 func TestLifeWithoutAService(t *testing.T) {
 	g := open(t, t.TempDir(), "")
 	g.inState(Scheduled)
@@ -169,7 +169,7 @@ func TestLifeWithoutAService(t *testing.T) {
 	}
 }
 
-// The next agent has the state, and ends what the one before was ending.
+// The next agent has the state, and ends the process that the previous agent was ending.
 func TestStateOutlivesTheAgent(t *testing.T) {
 	g := open(t, t.TempDir(), `{"kind":"GameServer","metadata":{"labels":{"mode":"duel"}},"spec":{"counters":{"rounds":{"count":1,"capacity":5}},"lists":{"maps":{"capacity":3}}}}`)
 	g.must("Ready", new(sdk.Empty), new(sdk.Empty))
@@ -197,7 +197,7 @@ func TestStateOutlivesTheAgent(t *testing.T) {
 	}
 }
 
-// Health is judged from the first call on, and for an adopted process from its first sign on.
+// Health is monitored from the first call on, and for an adopted process from its first health message on.
 func TestHealth(t *testing.T) {
 	const manifest = `{"kind":"GameServer","spec":{"health":{"periodSeconds":1,"failureThreshold":1,"initialDelaySeconds":0}}}`
 	g := open(t, t.TempDir(), manifest)
@@ -227,7 +227,7 @@ func TestHealth(t *testing.T) {
 	g.end("unhealthy")
 }
 
-// A watch gets the state at once, and then each change, or several in one.
+// A watch gets the state at once, and then each change, or several combined.
 func TestWatch(t *testing.T) {
 	g := open(t, t.TempDir(), "")
 	watch := func() grpc.ClientStream {
@@ -323,7 +323,7 @@ func (g *game) rest(verb, path, body string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// A hostile game gets no more than its share, and its agent goes on.
+// A hostile game gets no more than its share, and its agent keeps working.
 func TestHostileGame(t *testing.T) {
 	g := open(t, t.TempDir(), "")
 	g.must("SetAnnotation", &sdk.KeyValue{Key: "first"}, new(sdk.Empty))

@@ -52,7 +52,7 @@ func auditHall(t *testing.T) *world {
 	return w
 }
 
-// TestAuditLog: a change has one entry, with who and why and what was before; what was refused or changed nothing has none.
+// TestAuditLog: a change has one entry with its principal, its reason and the previous values. A refused command, and one that changed nothing, have none.
 func TestAuditLog(t *testing.T) {
 	w := auditHall(t)
 	name := "arena-live"
@@ -82,7 +82,7 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestAuditLogHasNoSecrets: values that may be secrets are not in it, and texts are within their bounds.
+// TestAuditLogHasNoSecrets: the log omits values that may be secrets, and its texts are within their bounds.
 func TestAuditLogHasNoSecrets(t *testing.T) {
 	w := auditHall(t)
 	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
@@ -113,7 +113,7 @@ func TestAuditLogShowsTagKeys(t *testing.T) {
 	}
 }
 
-// TestAuditChain: an altered, a missing, an exchanged and a cut entry are found; the loss of the oldest ones is found until their time is over.
+// TestAuditChain: altered, missing, exchanged and truncated entries are detected. The loss of the oldest ones is detected until they expire.
 func TestAuditChain(t *testing.T) {
 	w := auditHall(t)
 	for range 4 {
@@ -151,7 +151,7 @@ func TestAuditChain(t *testing.T) {
 	}
 }
 
-// TestAuditLogWithAWrongClock: an entry of a machine whose clock was ahead, while no service ran, leaves memory in its turn, and so does what ends later.
+// TestAuditLogWithAWrongClock: an entry of a machine whose clock was ahead leaves memory in its turn, and so do later entries.
 func TestAuditLogWithAWrongClock(t *testing.T) {
 	w := auditHall(t)
 	ahead := given(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
@@ -165,7 +165,7 @@ func TestAuditLogWithAWrongClock(t *testing.T) {
 	}
 }
 
-// TestAuditPositions: the state remembers how far each receiver has the log, only forward, also in a snapshot, and of so many receivers.
+// TestAuditPositions: the state, and a snapshot of it, has the position of each receiver of the log. Positions only move forward, and the number of receivers is bounded.
 func TestAuditPositions(t *testing.T) {
 	w := auditHall(t)
 	const last = 1
@@ -192,7 +192,7 @@ func TestAuditPositions(t *testing.T) {
 	}
 }
 
-// TestAuditBelowLevel: while nodes of an earlier release are in the cluster, changes are carried out without entries.
+// TestAuditBelowLevel: while the cluster has nodes of an earlier release, changes are made without entries.
 func TestAuditBelowLevel(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.must(given(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"}))

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// fullGame is a game of six players, a to f, of a match of a and b. All play, but for a, whose seat is kept.
+// fullGame returns a game of six players, a to f, made from a match of a and b. All play except a, whose seat is kept.
 func fullGame(t *testing.T) (*flowWorld, *flow.Instance) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectJoin = true })
 	x := w.matchedGame("a", "b")
@@ -24,7 +24,7 @@ func fullGame(t *testing.T) (*flowWorld, *flow.Instance) {
 	return w, w.instance(x.ID)
 }
 
-// askBySDK is what a server asks that knows nothing of player flow, and that one of its players is gone.
+// askBySDK starts a backfill as a server does that knows nothing of player flow and has noticed that one of its players is gone.
 func (w *flowWorld) askBySDK(x *flow.Instance, players ...string) {
 	w.t.Helper()
 	cmd := &matchmaking.StartMatchBackfill{Configuration: testQueue, ID: "more", Game: x.Game, Server: new(processKey(w.gameOf(x.ID).ProcessID))}
@@ -47,7 +47,7 @@ func (w *flowWorld) statusOfTicket(id string) matchmaking.Status {
 	return w.cell.matchmaking.Records.Tickets.Get(r).Status
 }
 
-// A backfill stays open while the seat that it is for is kept for a player who may come back, and is served when the player is out.
+// A backfill stays open while its seat is kept for a player who may come back. It is fulfilled once the player has lost the seat.
 func TestBackfillWaitsForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
 	w.askBySDK(x, "b", "c", "d", "e", "f")
@@ -71,7 +71,7 @@ func TestBackfillWaitsForAKeptSeat(t *testing.T) {
 	}
 }
 
-// Once the player is back, the game session takes no one, and the backfill is over as with any full game.
+// Once the player is back, the game session is full, and the backfill ends as with any full game.
 func TestBackfillEndsWhenThePlayerIsBack(t *testing.T) {
 	w, x := fullGame(t)
 	w.askBySDK(x, "b", "c", "d", "e", "f")
@@ -86,8 +86,8 @@ func TestBackfillEndsWhenThePlayerIsBack(t *testing.T) {
 	}
 }
 
-// A game may ask with Game.EnterMatchmaking while the seat is kept, too. When the player is out, the ticket names the player no
-// more: the team has room again.
+// A game may also call Game.EnterMatchmaking while the seat is kept. Once the player has lost the seat, the ticket no longer names the
+// player: the team has room again.
 func TestGameAsksForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
 	w.refused(&playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id()), Slots: 2}, flow.GameFull)
@@ -121,7 +121,7 @@ func TestGameAsksForAKeptSeat(t *testing.T) {
 	}
 }
 
-// A seat that is taken while the players of a match are asked, and that may come free again, fails neither side: both search on.
+// If a seat is taken while the players of a match are asked, and may become free again, neither side fails: both keep searching.
 func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 	w, x := fullGame(t)
 	w.pass(3*time.Minute + time.Second)
@@ -151,13 +151,13 @@ func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 	w.wantPhase("g", flow.Matchmaking)
 }
 
-// wayBack lets a player ask for the way back into a game.
+// wayBack makes a player ask to return to a game.
 func (w *flowWorld) wayBack(g flow.InstanceID, player string) {
 	w.t.Helper()
 	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as(player), Instance: g})
 }
 
-// With STANDALONE the seats of a game instance are known, too: a match for a held seat is refused, and no player's search ends.
+// With STANDALONE a game instance's seats are known, too: a match for a kept seat is refused, and no player's search ends.
 func TestStandaloneBackfillWaitsForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
 	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// relaunch is a client that crashed and logs in again before the service has noticed.
+// relaunch logs in a client that crashed, before the service has noticed the crash.
 func (w *flowWorld) relaunch(player string, auto bool) (since uint64) {
 	w.t.Helper()
 	login := &playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: auto}
@@ -26,8 +26,8 @@ func (w *flowWorld) shownHost(player string) *flow.Host {
 	return s.Game.Host
 }
 
-// TestRelaunch: a client that comes back is told how to go on in every state of the membership, whether or not the game server
-// has noticed that the one before it is gone.
+// TestRelaunch: a client that comes back is told how to continue in every state of the membership, whether or not the game server
+// has noticed that the previous client is gone.
 func TestRelaunch(t *testing.T) {
 	const offer, resent = "ReconnectAvailable", "HostConnectionDetailsReceived:RESENT"
 	const fresh, back = "HostConnectionDetailsReceived:RECONNECT", "GameMembershipChanged HostConnectionDetailsReceived:RECONNECT"
@@ -70,8 +70,8 @@ func TestRelaunch(t *testing.T) {
 	}
 }
 
-// TestRelaunchEndsTheOldAdmission: the game server has not noticed that the client is gone; when it lets the player in again, the
-// seat is one, and a late word about the old connection changes nothing.
+// TestRelaunchEndsTheOldAdmission: the game server has not noticed that the client is gone. When it admits the player again, the
+// player has one seat, and a late report about the old connection changes nothing.
 func TestRelaunchEndsTheOldAdmission(t *testing.T) {
 	w, g := race(t)
 	old := w.member("me").Session
@@ -96,7 +96,7 @@ func TestRelaunchEndsTheOldAdmission(t *testing.T) {
 	}
 }
 
-// TestResumedStreamIsNoRelaunch: who is in the game and only lost the event stream is offered nothing.
+// TestResumedStreamIsNoRelaunch: a player who is in the game and only lost the event stream gets no offer.
 func TestResumedStreamIsNoRelaunch(t *testing.T) {
 	w, _ := race(t)
 	since := w.seq("me")
@@ -108,7 +108,7 @@ func TestResumedStreamIsNoRelaunch(t *testing.T) {
 	}
 }
 
-// TestRelaunchWithoutTakeover: what would be refused is not offered, until the game server has noticed.
+// TestRelaunchWithoutTakeover: a return that would be refused is not offered until the game server has noticed the crash.
 func TestRelaunchWithoutTakeover(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Rules.DenyTakeover = true })
 	w.online("me")
@@ -121,8 +121,8 @@ func TestRelaunchWithoutTakeover(t *testing.T) {
 	w.wantTold("me", since, "GameMembershipChanged ReconnectAvailable")
 }
 
-// TestCommitsAndTimes: events of one transaction have one commit and no others have it, also when one journal entry holds several;
-// live, from the outbox and after a replay they have the same time.
+// TestCommitsAndTimes: the events of one transaction, and no others, share a commit, even if one journal entry has several transactions.
+// Live, from the outbox and after a replay they have the same time.
 func TestCommitsAndTimes(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")

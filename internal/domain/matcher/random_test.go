@@ -209,7 +209,7 @@ func playRandom(t *testing.T, seed uint64, tickets int) (proposals, left int) {
 	return proposals, len(pool)
 }
 
-// bruteForce returns the tickets of some legal match, nil if there is none.
+// bruteForce returns the tickets of some legal match, or nil if there is none.
 func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time, additional int32) (names []string) {
 	everyMatch(rules, pool, now, additional, func(tickets []Ticket) bool {
 		for _, t := range tickets {

@@ -14,11 +14,11 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
-// tooMany events close the stream of a client that does not read, whenever its writer begins: the writer takes at most framesMax of them
+// tooMany events close the stream of a client that does not read, whenever its writer begins: the writer puts at most framesMax of them
 // into the write that blocks, and one more than framesMax then waits behind it.
 const tooMany = 2*framesMax + 1
 
-// A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
+// The stream of a client that does not read is closed with 4408 before it uses much memory, and no event is cut in two.
 func TestSlowClientIsClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours, next: 1}
@@ -69,7 +69,7 @@ func TestSlowClientHearsWhy(t *testing.T) {
 	})
 }
 
-// Whatever is due while a client attaches, its first frame is the hello; a heartbeat comes behind it, in one piece.
+// The first frame is always the hello, even if other frames are due while a client attaches. A heartbeat follows it in one piece.
 func TestHelloComesFirst(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours}
@@ -114,7 +114,7 @@ func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
 	return head[0] & 0x0f, payload
 }
 
-// All that is kept for a client reaches it, however much: it would ask for the same again and again.
+// All events that are stored for a client are sent, however many. Otherwise the client would request the same ones again and again.
 func TestLongReplayIsNoSlowness(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours}
@@ -136,8 +136,8 @@ func TestLongReplayIsNoSlowness(t *testing.T) {
 	s.of.running.Wait()
 }
 
-// A stream of a login session that was replaced meanwhile does not push out the one of its successor, whose client would not
-// come back by itself.
+// A stream of a replaced login session does not close the stream of its successor, whose client would not
+// return by itself.
 func TestLateAttachOfAnEarlierLogin(t *testing.T) {
 	x := &Streams{metrics: newStreamMetrics(), gate: newGate(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}}
 	t.Cleanup(func() { x.running.Wait() })
