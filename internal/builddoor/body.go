@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/md5"  //nolint:gosec // S3's ETag and Content-MD5 are defined with it; it protects nothing here
-	"crypto/sha1" //nolint:gosec // one of S3's checksums for transport
+	"crypto/sha1" //nolint:gosec // one of S3's checksums of transport
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"

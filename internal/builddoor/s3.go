@@ -1,7 +1,7 @@
 package builddoor
 
 import (
-	"crypto/md5" //nolint:gosec // S3's tag of a multipart object is defined with it
+	"crypto/md5" //nolint:gosec // S3's tag of an object in parts is defined with it
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"

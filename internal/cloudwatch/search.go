@@ -128,7 +128,7 @@ func searchFor(text string, all func() []named) (q query, err error) {
 	q.stat, q.many = m[3], true
 	if m[4] != "" {
 		var seconds int64
-		fmt.Sscan(m[4], &seconds) //nolint:errcheck // only digits; a number that is too large is refused as a period
+		fmt.Sscan(m[4], &seconds) //nolint:errcheck // digits only; one that is too large is refused as a period
 		if q.period, err = periodOf(seconds, "the period of SEARCH"); err != nil {
 			return q, err
 		}

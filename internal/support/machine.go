@@ -72,7 +72,7 @@ func (p *Parts) Directory(dir string) {
 	parts, seen, cut := map[string]*part{}, 0, false
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a file that was removed meanwhile, or that this user may not see
+			return nil //nolint:nilerr // a file that has gone meanwhile, or that this user may not see
 		}
 		if seen++; seen > directoryEntriesMax {
 			cut = true
