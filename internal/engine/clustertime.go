@@ -13,7 +13,7 @@ import (
 // # How a replica learns the time
 //
 // A replica starts with the time of the last transaction that it has. That time, and the time of each entry that it applies, is only a lower bound,
-// because an entry does not show how long ago it was decided: a replica that catches up applies an hour of entries in a second, and in an idle
+// because an entry does not show how long ago it was decided. A replica that catches up applies an hour of entries in a second, and in an idle
 // cluster the newest entry may be a day old. So entries only raise the time. The leader announces the time (Heard). Between two announcements, the
 // time advances with this node's monotonic clock, which cannot be set.
 //

@@ -40,7 +40,8 @@
 // group. It is written to the disk once the group is durable, while appends continue, and then the journal before it is trimmed.
 //
 // # Failure
-// After a failed append it is unknown how much of it is durable, so the run ends and the state in memory beyond the last durable group is void: every
+//
+// After a failed append it is unknown how much of it is durable. So the run ends, and the state in memory beyond the last durable group is void. Every
 // waiting command gets ErrStopped, which means that its outcome is unknown, and so does a read that saw later changes. On a single machine, a new
 // engine starts from the journal; in a cluster, the same engine becomes a replica. While the owner reports a shortage of space (Config.Short),
 // changes are refused before they are decided, so that no append has to fail. The journal ensures that only one engine has it open.

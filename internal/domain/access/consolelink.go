@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// ConsoleLinkLife is how long a link that signs in to the console is valid: long enough to copy it from a remote shell into a browser that is not
-	// running yet, and too short for a link found in a terminal's history or a chat.
+	// ConsoleLinkLife is how long a link that signs in to the console is valid. It is long enough to copy the link from a remote shell into
+	// a browser that is not running yet, and too short for a link found in a terminal's history or a chat.
 	ConsoleLinkLife = 2 * time.Minute
 	// ConsoleLinksMax is the most unused links that may exist.
 	ConsoleLinksMax = 256

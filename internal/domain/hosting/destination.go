@@ -47,9 +47,9 @@ func (c *State) destination(index int, arn string) placement.Destination {
 	return d
 }
 
-// destinations resolves one destination of a placement's queue. If a rollout is moving an alias, the alias stands for the old fleet alone, or for the
-// new one with the old one as a spare, so that a placement whose turn is the new fleet's does not wait while only the old one has a free server
-// process.
+// destinations resolves one destination of a placement's queue. If a rollout is moving an alias, the alias stands for the old fleet alone,
+// or for the new one with the old one as a spare. Without the spare, a placement whose turn is the new fleet's would wait even if the old
+// one has a free server process.
 func (c *State) destinations(p *placement.Placement, index int, arn string) []placement.Destination {
 	r, ok := c.sharing(arn[strings.LastIndexByte(arn, '/')+1:])
 	if !ok {

@@ -8,8 +8,8 @@ import (
 )
 
 // hard is an anchor whose full search exhausted its budget without a match. When there is no other work, each pass continues one such
-// anchor, alternately in a random order, which finds matches that are not rare, and in the search's own order from where it stopped,
-// which ends with a match or the proof that there is none.
+// anchor. Turns alternate between a random order, which finds matches that are not rare, and the search's own order from where it
+// stopped, which ends with a match or the proof that there is none.
 type hard struct {
 	slot  int32
 	key   uint64 // the slot may have been reused since
