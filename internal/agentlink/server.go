@@ -63,7 +63,7 @@ type Config struct {
 // Periods are the waiting times of the door.
 type Periods struct {
 	Ping       time.Duration // interval between pings; two without a sign of life end the connection
-	Superseded time.Duration // how long an old connection may stay open beside its successor; agents close it after 5 minutes
+	Superseded time.Duration // how long an old connection may stay open beside its successor; agents close it after 5 minutes at the latest
 	Stuck      time.Duration // a write that takes longer ends the connection
 	Rival      time.Duration // after a later connection of the same host, how long an agent must keep sending heartbeats to count as a different agent
 	Exit       time.Duration // from TerminateServerProcess until a process that still runs is unhealthy

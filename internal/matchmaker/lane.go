@@ -338,7 +338,7 @@ func (l *lane) countRefused(cmd *matchmaking.ProposeMatches, err error) {
 	}
 }
 
-// do executes a command; it retries while the queue is full.
+// do executes a command; it retries while the core is overloaded.
 func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 	for {
 		err := l.office.config.Engine.Do(ctx, cmd)

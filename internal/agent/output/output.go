@@ -21,7 +21,7 @@ type Policy struct {
 	Pause time.Duration
 }
 
-// Default returns a policy of ten files of 10 MB.
+// Default returns a policy of ten files of 10 MiB.
 func Default() Policy { return Policy{Size: 10 << 20, Files: 10, Pause: time.Second} }
 
 // TailMax is how many bytes at the end of a process's output are kept with its game session.

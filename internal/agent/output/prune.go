@@ -15,7 +15,7 @@ type Keep struct {
 	Age   time.Duration // since the last byte
 }
 
-// DefaultKeep returns a limit of a week, 5 GB and 1,000 processes.
+// DefaultKeep returns a limit of a week, 5 GiB and 1,000 processes.
 func DefaultKeep() Keep { return Keep{Bytes: 5 << 30, Count: 1000, Age: 7 * 24 * time.Hour} }
 
 // Prune removes the directories of ended processes below root that exceed the limits, the oldest first. runs reports whether a directory belongs to a
