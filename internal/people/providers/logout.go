@@ -23,7 +23,7 @@ const (
 	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 	logoutType  = "logout+jwt"
 
-	// logoutAge is the maximum age of a logout token, whatever its expiry. The specification advises providers to make them valid for at most two minutes.
+	// logoutAge is the maximum age of a logout token, whatever its expiry. Providers are advised to make them valid for at most two minutes.
 	logoutAge = 5 * time.Minute
 
 	logoutsAtOnce = 2 // logout tokens that wait for the keys of one provider
