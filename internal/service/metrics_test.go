@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,6 +107,23 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	}{{access.ReadOnly, "", ""}, {access.Admin, "", ""}, {access.Client, "", "AccessDenied"}, {access.Admin, "wrong", "InvalidSignatureException"}} {
 		if got := list(c.role, c.secret); got != c.want {
 			t.Errorf("%s with secret %q: got %q, want %q", c.role, c.secret, got, c.want)
+		}
+	}
+}
+
+// HEAD is answered where GET is, as RFC 9110, 9.1 requires; tools that watch a service ask with it.
+func TestHeadWithoutBody(t *testing.T) {
+	s := settings.Defaults()
+	s.Data, s.Dev = t.TempDir(), true
+	x := start(t, s)
+	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+		answer, err := http.Head("http://" + x.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") == "" {
+			t.Errorf("HEAD %s: %s %v", path, answer.Status, answer.Header)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		d.serveHealth(w, r)
-	case r.Method == http.MethodGet && r.URL.Path == metrics.Path:
+	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path == metrics.Path:
 		d.metrics.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
 		d.notify.ServeHTTP(w, r)
