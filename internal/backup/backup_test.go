@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// newContent is a small service, of which a backup is made.
+// newContent returns the content of a small service for a backup.
 func newContent(t *testing.T) (c Content, records []archive.Record) {
 	t.Helper()
 	disk, err := journaltest.NewMemory(1).Open()
@@ -114,7 +114,7 @@ func TestBackupHasEverything(t *testing.T) {
 	}
 }
 
-// Entries of the audit log stay in the archive for longer than other records, so their end lies ahead. Those that had left memory belong to a backup.
+// Entries of the audit log stay in the archive for longer than other records, so their end is in the future. A backup includes those that had left memory.
 func TestAuditEntriesAreInABackup(t *testing.T) {
 	c, records := newContent(t)
 	id := func(no uint64) string { return string(binary.BigEndian.AppendUint64(nil, no)) }
@@ -145,7 +145,7 @@ func refused(err error, reason domain.Reason) bool {
 	return ok && r.Reason == reason
 }
 
-// A byte that has changed, anywhere, and a file that has lost its end, or its beginning, are no backup.
+// A file with any changed byte, or without its end or beginning, is not accepted as a backup.
 func TestDamageIsRecognised(t *testing.T) {
 	c, _ := newContent(t)
 	file := &bytes.Buffer{}
@@ -170,7 +170,7 @@ func TestDamageIsRecognised(t *testing.T) {
 	want("without its beginning", whole[len(magic):])
 }
 
-// Blocks that are intact in the wrong place are damage, too.
+// Intact blocks in the wrong place are damage, too.
 func TestBlocksOutOfPlace(t *testing.T) {
 	file := &bytes.Buffer{}
 	w := newBlockWriter(file)
@@ -215,7 +215,7 @@ func TestBlocksOutOfPlace(t *testing.T) {
 	}
 }
 
-// What a later release wrote is refused as that, not as damage.
+// A backup of a later release is refused as such, not as damaged.
 func TestBackupOfALaterRelease(t *testing.T) {
 	c, _ := newContent(t)
 	c.Head.Level = knownLevel() + 1
@@ -229,7 +229,7 @@ func TestBackupOfALaterRelease(t *testing.T) {
 	}
 }
 
-// A head that does not fit the state is damage, and so is another installation's secret.
+// A header that does not match the state is damage, and so is another installation's secret.
 func TestPartsThatDoNotFit(t *testing.T) {
 	for name, spoil := range map[string]func(c *Content){
 		"forgotten": func(c *Content) { c.Head.Forgotten++ },
@@ -249,7 +249,7 @@ func TestPartsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What is copied from a stream is the same, and an error at the end of the stream counts, after all of the backup.
+// A copy of a stream has the same bytes, and an error at the end of the stream, after the whole backup, fails the copy.
 func TestCopy(t *testing.T) {
 	c, _ := newContent(t)
 	var sent, got bytes.Buffer
@@ -270,7 +270,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A backup that cannot be finished leaves nothing, and one that was killed does not keep the next one from being made.
+// A backup that cannot be finished leaves no file, and one that was killed does not prevent the next one.
 func TestUnfinishedBackup(t *testing.T) {
 	c, _ := newContent(t)
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// install gives a node that was cut off the snapshot of another one.
+// install gives a node that was cut off another node's snapshot.
 func (c *cluster) install(from, to *member) (at uint64) {
 	c.Helper()
 	from.disk.lock.Lock()
@@ -28,7 +28,7 @@ func (c *cluster) install(from, to *member) (at uint64) {
 	return at
 }
 
-// snapshotBehind waits until a node, which decides, has saved a snapshot that is newer than all entries up to now.
+// snapshotBehind waits until the leader m has saved a snapshot that covers all entries up to now.
 func (c *cluster) snapshotBehind(m *member) {
 	c.Helper()
 	c.savedBehind(m, m)
@@ -59,8 +59,8 @@ func (c *cluster) same(a, b *member) {
 	until(c.T, "the same state", func() bool { return canon.Differ("a node", a.Freeze(), b.Freeze()) == nil })
 }
 
-// TestJump: a replica that receives snapshots in place of entries goes on with them, several times in a row, while it is read. Its followers are told
-// of each gap, and of every event behind it.
+// TestJump: a replica that receives snapshots instead of entries continues from them, several times in a row, while it is read. Its observers are told
+// of each gap, and of every event after it.
 func TestJump(t *testing.T) {
 	patient := cell.DefaultConfig()
 	patient.Hosting.Reservation = 24 * time.Hour // a cluster runs on real time: after a minute, slow machines would lose the seats that are counted
@@ -139,7 +139,7 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestLeadsBehindAJump: a node that received a snapshot an instant before it leads begins with the state of that.
+// TestLeadsBehindAJump: a node that received a snapshot an instant before it became leader begins with the snapshot's state.
 func TestLeadsBehindAJump(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{SnapshotEvery: 1 << 10})
 	for i := range 20 {
@@ -161,7 +161,7 @@ func TestLeadsBehindAJump(t *testing.T) {
 	c.same(c.members[0], c.members[1])
 }
 
-// TestJumpOfADeposedLeader: a node whose append failed drops what was not committed, also if a snapshot has taken the place of what was.
+// TestJumpOfADeposedLeader: a node whose append failed drops the uncommitted entries, even if a snapshot has replaced the committed ones.
 func TestJumpOfADeposedLeader(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{SnapshotEvery: 1 << 10})
 	old, next := c.members[0], c.members[1]

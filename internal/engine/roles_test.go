@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// group is the log of a cluster of which no entry is ever lost, and who may append to it.
+// group is a cluster's log, which never loses an entry, and the node that may append to it.
 type group struct {
 	lock    sync.Mutex
 	entries [][]byte
@@ -52,7 +52,7 @@ func (g *group) add(batch []byte) {
 	g.more = make(chan struct{})
 }
 
-// disk is the log as one node has it.
+// disk is one node's copy of the log.
 type disk struct {
 	group *group
 	cut   *int   // it has only so many entries, because its node is cut off; nil: all. Guarded by group.lock, as the next one.
@@ -63,14 +63,14 @@ type disk struct {
 	slow  chan struct{} // closed when the latest snapshot is asked for, which takes until the caller gives up; nil: it takes no time
 }
 
-// cutOff lets a node receive nothing further.
+// cutOff stops a node from receiving further entries.
 func (d *disk) cutOff() {
 	d.group.lock.Lock()
 	defer d.group.lock.Unlock()
 	d.cut = new(len(d.group.entries))
 }
 
-// install sends a snapshot to a node that was cut off, and the entries behind it.
+// install sends a snapshot and the entries after it to a node that was cut off.
 func (d *disk) install(at uint64, state []byte) {
 	d.lock.Lock()
 	d.at, d.state = at, state
@@ -155,7 +155,7 @@ func (d *disk) LatestSnapshot(ctx context.Context) (uint64, io.ReadCloser, error
 
 func (d *disk) Trim(context.Context, uint64) error { return nil }
 
-// office is the journal of a node that leads, until another one does.
+// office is the journal of a leader during its term.
 type office struct {
 	*disk
 	term  int
@@ -198,7 +198,7 @@ func (o *office) Close() error { return nil }
 
 func (o *office) Ended() <-chan struct{} { return o.ended }
 
-// member is a node of a cluster, with what its followers were told.
+// member is a node of a cluster, with the events that its observers were told.
 type member struct {
 	*engine.Engine
 	disk  *disk
@@ -270,7 +270,7 @@ func (c *cluster) open(config engine.Config, d *disk, past *archivetest.Memory) 
 	return m
 }
 
-// lead makes a node the one that appends, without a word to the one before.
+// lead makes a node the leader without informing the previous one.
 func (c *cluster) lead(m *member, fails func() journaltest.Fault) error {
 	c.group.lock.Lock()
 	c.group.elect()
@@ -279,10 +279,10 @@ func (c *cluster) lead(m *member, fails func() journaltest.Fault) error {
 	return m.Lead(c.Context(), o)
 }
 
-// house lets a node be used like a single one.
+// house makes a node usable like a single machine.
 func (c *cluster) house(m *member) *house { return &house{t: c.T, Engine: m.Engine} }
 
-// agree waits until every node has the same state and has told its followers the same.
+// agree waits until every node has the same state and has told its observers the same events.
 func (c *cluster) agree() {
 	c.Helper()
 	first := c.members[0]
@@ -294,7 +294,7 @@ func (c *cluster) agree() {
 	}
 }
 
-// TestReplicasFollow: each replica has the state of the node that decides, and tells its followers the same.
+// TestReplicasFollow: each replica has the leader's state, and tells its observers the same events.
 func TestReplicasFollow(t *testing.T) {
 	c := newCluster(t, 3, engine.Config{})
 	if err := c.members[0].Do(t.Context(), &hosting.CreateLocation{Name: testLocation}); !errors.Is(err, engine.ErrNotLeading) {
@@ -320,7 +320,7 @@ func TestReplicasFollow(t *testing.T) {
 	}
 }
 
-// TestTakeover: a node that was replaced without a word drops what it decided since, and nothing of it is acknowledged.
+// TestTakeover: a leader that was replaced without notice drops its later decisions, and acknowledges none of them.
 func TestTakeover(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{})
 	if err := c.lead(c.members[0], nil); err != nil {
@@ -347,7 +347,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome: an entry whose append failed and that is committed nevertheless reaches every node, and each tells of it once.
+// TestUnknownOutcome: an entry whose append failed, and that is committed nevertheless, reaches every node. Each reports it once.
 func TestUnknownOutcome(t *testing.T) {
 	for _, fault := range []journaltest.Fault{journaltest.Written, journaltest.NotWritten} {
 		c := newCluster(t, 2, engine.Config{})
@@ -379,7 +379,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestStepDown: a node that hands over keeps all that it has decided, and can lead again.
+// TestStepDown: a leader that hands over keeps all its decisions, and can lead again.
 func TestStepDown(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{})
 	for i := range 6 {
@@ -393,7 +393,7 @@ func TestStepDown(t *testing.T) {
 	c.agree()
 }
 
-// TestCloseWhileTheStateIsLoadedAgain: a node that stops after it has lost its office with changes that no journal takes has not failed.
+// TestCloseWhileTheStateIsLoadedAgain: a node that loses its leadership with uncommitted changes, and is then closed, has not failed.
 func TestCloseWhileTheStateIsLoadedAgain(t *testing.T) {
 	c := newCluster(t, 1, engine.Config{})
 	m := c.members[0]
@@ -415,7 +415,7 @@ func TestCloseWhileTheStateIsLoadedAgain(t *testing.T) {
 	}
 }
 
-// TestReplicasKeepWhatEnded: no node lets a record leave memory before its own archive has it, also a node that restarts from a snapshot.
+// TestReplicasKeepWhatEnded: no node lets a record leave memory before its own archive has it, not even a node that restarts from a snapshot.
 func TestReplicasKeepWhatEnded(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{EndedLinger: time.Nanosecond})
 	if err := c.lead(c.members[0], nil); err != nil {
@@ -507,8 +507,8 @@ func TestReplicasStoreManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestChangesOfLeaders: whatever becomes of the appends of whichever node leads, every acknowledged reservation is at every node, once,
-// and all nodes have told their followers the same in the same order.
+// TestChangesOfLeaders: whichever node leads and whether or not its appends succeed, every acknowledged reservation is at every node exactly
+// once. All nodes have told their observers the same events in the same order.
 func TestChangesOfLeaders(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

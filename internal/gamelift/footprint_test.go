@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -38,7 +38,7 @@ var (
 	cborPlayer = "\xa1\x70PlayerAttributes\xa1\x61a\xa0"
 )
 
-// Each takes many times its size once decoded.
+// Each body takes many times its size once decoded.
 var amplified = []struct {
 	name string
 	c    codec
@@ -68,7 +68,7 @@ func TestDecodedInputsAreBoundedBeforeTheyAreDecoded(t *testing.T) {
 	}
 }
 
-// The scan's sum is what the decoder allocates, within a factor: else the bounds would mean nothing, or refuse what is
+// The scan's sum equals the decoder's allocations within a factor. Otherwise the bounds would be useless, or refuse inputs
 // well within them.
 func TestFootprintIsWhatDecodingTakes(t *testing.T) {
 	filled := compiledOperations()["StartMatchmaking"].make().(*gamelift.StartMatchmakingInput)
@@ -111,7 +111,7 @@ func TestFootprintIsWhatDecodingTakes(t *testing.T) {
 	}
 }
 
-// fewer is a body like those of amplified, with few enough elements to pass.
+// fewer returns a body like those of amplified, with few enough elements to pass.
 func fewer(c codec, body []byte) []byte {
 	if _, ok := c.(cborCodec); ok {
 		item := string(body[len(cborPlayers)+3:])
@@ -161,7 +161,7 @@ func TestCBORThatNoMemberNeeds(t *testing.T) {
 	}
 }
 
-// The SDKs for Java and Rust write structures without a length.
+// The SDKs for Java and Rust encode structures without a length.
 func TestCBORWithoutLengths(t *testing.T) {
 	body := append([]byte{0xbf, 0x7f, 0x66}, "Player"...)
 	body = append(body, 0x62, 'I', 'd', 0xff)

@@ -71,7 +71,7 @@ func newTestHandler(t *testing.T, ops ...operation) *Handler {
 	return h
 }
 
-// replace puts stand-ins in the place of operations.
+// replace replaces operations with stand-ins.
 func replace(t testing.TB, h *Handler, ops ...operation) {
 	stand, err := compileOperations(model.Load(), ops)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c wholeAnswers) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// jsonClient is a client of the other protocol: the same SDK's signer, and a body written by hand.
+// jsonClient is a client of the other protocol: it uses the same SDK's signer, and hand-written bodies.
 type jsonClient struct {
 	url    string
 	key    identity.AccessKey
@@ -328,7 +328,7 @@ func TestBadCBORGetsTypedErrors(t *testing.T) {
 	}
 }
 
-// logLines collects what a handler logs, for the tests that expect something.
+// logLines collects a handler's log, for tests that expect log lines.
 type logLines struct{ bytes.Buffer }
 
 func TestPanicEndsOneRequestOnly(t *testing.T) {

@@ -109,7 +109,7 @@ func TestSilentClientsHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// A head of headerBytesMax is answered 431 and its connection closed, however much more of it follows.
+// A request head of headerBytesMax gets 431 and its connection is closed, however much more of it follows.
 func TestLargeHeadsAreRefused(t *testing.T) {
 	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
 	ask := func(padding int) string {
@@ -135,7 +135,7 @@ func TestLargeHeadsAreRefused(t *testing.T) {
 	}
 }
 
-// readAll reads until the connection ends, however it does.
+// readAll reads until the connection ends, in whatever way.
 func readAll(c net.Conn) string {
 	text, _ := io.ReadAll(c)
 	return string(text)
@@ -271,7 +271,7 @@ func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 	}
 }
 
-// A body that does not end costs its sender the connection; a WebSocket that was opened before goes on.
+// The connection of a client whose body does not end is closed. A WebSocket that was opened earlier continues.
 func TestBodiesEndOrAreGivenUp(t *testing.T) {
 	gaveUp := make(chan error, 1)
 	var up websocket.Upgrader
@@ -344,7 +344,7 @@ func upgrade(t *testing.T, c net.Conn) {
 	}
 }
 
-// waitFor waits for a condition; the test's own timeout is the only limit.
+// waitFor waits for a condition. Only the test's own timeout limits it.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for !ok() {

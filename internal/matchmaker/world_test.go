@@ -51,7 +51,7 @@ type placed struct {
 	done bool
 }
 
-// match is a proposal that became one.
+// match is a proposal that became a match.
 type match struct {
 	at      int64
 	tickets []string
@@ -265,7 +265,7 @@ func (w *world) matchID() (id domain.UUID) {
 	return id
 }
 
-// planQueue lets the queue's next placement time out when the case wants it.
+// planQueue makes the queue's next placement time out if the case requires it.
 func (w *world) planQueue() {
 	p := w.c.Config.Placements
 	if w.c.Config.FlexMatchMode != "WITH_QUEUE" || len(p) == 0 {
@@ -313,7 +313,7 @@ func (w *world) submit(t *caseTicket) {
 	}
 }
 
-// attributes are a player's, of the kinds that the rule set declares.
+// attributes returns a player's attributes, of the types that the rule set declares.
 func (w *world) attributes(from map[string]json.RawMessage) (to []ruleset.NamedValue) {
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		to = append(to, ruleset.NamedValue{Name: name, Value: w.value(from[name])})

@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// crowd are people whom the test signs in.
+// crowd has the people whom the test signs in.
 type crowd struct {
 	keys *identity.Keys
 
@@ -144,7 +144,7 @@ func (x *desk) post(path string, in any) (out object, kind string) {
 	return out, kind
 }
 
-// want calls an operation that has to have this outcome.
+// want calls an operation, which must have this outcome.
 func (x *desk) want(kind, path string, in any) object {
 	x.Helper()
 	out, got := x.post(path, in)
@@ -174,7 +174,7 @@ func registrationOf(changes object) object {
 	return in
 }
 
-// browse sends a request of a browser; with a body it is a form of a page of the service.
+// browse sends a browser's request. With a body it is a form of one of the service's pages.
 func (x *desk) browse(person, path string, form url.Values, headers ...string) (*http.Response, string) {
 	x.Helper()
 	method, body := http.MethodGet, io.Reader(nil)
@@ -210,7 +210,7 @@ func (x *desk) browse(person, path string, form url.Values, headers ...string) (
 
 var tokenField = regexp.MustCompile(`name="token" value="([^"]+)"`)
 
-// approve has a person open a page and send its form with an answer.
+// approve makes a person open a page and send its form with an answer.
 func (x *desk) approve(person, path, answer string, fields url.Values) (*http.Response, string) {
 	x.Helper()
 	page, text := x.browse(person, path, nil)
@@ -232,7 +232,7 @@ func challenge(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// authorization is the path to which the CLI sends a browser, with changes.
+// authorizationOf returns the path to which the CLI sends a browser, with changes.
 func authorizationOf(id string, changes map[string]string) string {
 	q := url.Values{"response_type": {"code"}, "client_id": {id}, "redirect_uri": {"http://127.0.0.1:4321/oauth/callback"}, "state": {"the state"},
 		"code_challenge_method": {"S256"}, "scopes": {accountScope}, "code_challenge": {challenge(verifier)}}
@@ -246,7 +246,7 @@ func authorizationOf(id string, changes map[string]string) string {
 	return authorizePath + "?" + q.Encode()
 }
 
-// code has ann approve a client, and returns its code.
+// code makes ann approve a client, and returns its code.
 func (x *desk) code(id string) string {
 	x.Helper()
 	answer, text := x.approve("ann", authorizationOf(id, nil), "approve", nil)
@@ -260,7 +260,7 @@ func (x *desk) code(id string) string {
 	return to.Query().Get("code")
 }
 
-// codeAsks is the request for tokens for a code, with changes.
+// codeAsks returns the request for tokens for a code, with changes.
 func codeAsks(id, secret, code string, changes object) object {
 	in := object{"clientId": id, "clientSecret": secret, "grantType": codeGrant, "code": code, "redirectUri": "http://127.0.0.1:4321/oauth/callback", "codeVerifier": verifier}
 	for k, v := range changes {
@@ -292,7 +292,7 @@ func (x *desk) portal(method, path, token string) (status int, kind string, out 
 	return answer.StatusCode, answer.Header.Get("X-Amzn-Errortype"), out
 }
 
-// A program on the person's machine gets a code, with it tokens, and with these temporary credentials that work.
+// A program on the person's machine gets a code, exchanges it for tokens, and these for valid temporary credentials.
 func TestAuthorizationCode(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
@@ -390,7 +390,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// A client that asked for no scope, as profiles without an sso-session do, gets one token for the working day and no refresh token.
+// A client that requests no scope, like profiles without an sso-session, gets one token for the working day and no refresh token.
 func TestWithoutScopes(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(object{"scopes": nil})
@@ -421,7 +421,7 @@ func TestTokensEndWithTheSession(t *testing.T) {
 	x.want("InvalidGrantException", "/token", object{"clientId": id, "clientSecret": secret, "grantType": refreshGrant, "refreshToken": out["refreshToken"]})
 }
 
-// A code is worth nothing to whoever has it without the verifier, the client and the redirect URI of its request, nor a second time.
+// A code is useless without the verifier, the client and the redirect URI of its request, and cannot be used twice.
 func TestAttackCodes(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
@@ -460,7 +460,7 @@ func TestAttackCodes(t *testing.T) {
 	}
 }
 
-// Of many who exchange a code at once, at most one gets tokens.
+// If many clients exchange a code at once, at most one gets tokens.
 func TestAttackCodeAtOnce(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
@@ -482,7 +482,7 @@ func TestAttackCodeAtOnce(t *testing.T) {
 	}
 }
 
-// What is wrong with a request for a code.
+// Invalid requests for a code are refused.
 func TestAttackAuthorizations(t *testing.T) {
 	x := newDesk(t)
 	id, _ := x.register(object{"redirectUris": []string{callback, "http://localhost:77/x", "http://[::1]/y"}})
@@ -549,7 +549,7 @@ func TestAttackAuthorizations(t *testing.T) {
 	}
 }
 
-// A page of another site cannot approve anything, nor one person's page for another person or another request.
+// A page of another site cannot approve a request. One person's page cannot approve for another person or another request.
 func TestAttackForms(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
@@ -588,7 +588,7 @@ func TestAttackForms(t *testing.T) {
 	x.want("ExpiredTokenException", "/token", object{"clientId": id, "clientSecret": secret, "grantType": deviceGrant, "deviceCode": waits["deviceCode"]})
 }
 
-// What is wrong with a registration, and with who asks for tokens.
+// Invalid registrations are refused, and so are invalid clients that request tokens.
 func TestAttackClients(t *testing.T) {
 	x := newDesk(t)
 	for kind, all := range map[string][]object{
@@ -627,7 +627,7 @@ func TestAttackClients(t *testing.T) {
 	x.want("InvalidRequestException", "/client/register", registrationOf(nil))
 }
 
-// A token is of one kind and of one installation.
+// A token is valid for one purpose and one installation only.
 func TestAttackTokensOfOtherKinds(t *testing.T) {
 	x, other := newDesk(t), newDesk(t)
 	id, secret := x.register(nil)
@@ -649,7 +649,7 @@ func TestAttackTokensOfOtherKinds(t *testing.T) {
 	x.want("InvalidGrantException", "/token", object{"clientId": id, "clientSecret": secret, "grantType": refreshGrant, "refreshToken": access})
 }
 
-// A person gets no role that the groups do not give, and no account but the one.
+// A person gets only roles that the groups give, and only the one account.
 func TestRolesOfAPerson(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
@@ -695,7 +695,7 @@ func TestRolesOfAPerson(t *testing.T) {
 	}
 }
 
-// Strangers who guess, flood and send large bodies are slowed, and others are not.
+// Strangers who guess, flood and send large bodies are slowed. Other clients are not.
 func TestAttackSignInFloods(t *testing.T) {
 	x := newDesk(t)
 	if out, kind := x.post("/client/register", object{"clientName": strings.Repeat("x", bodyMax)}); kind != "InvalidRequestException" {

@@ -69,7 +69,7 @@ func (h *house) must(err error) {
 	}
 }
 
-// work makes changes.
+// work makes n changes.
 func (h *house) work(n int) {
 	h.Helper()
 	for range n {
@@ -88,7 +88,7 @@ func (h *house) ended(at time.Time, names ...string) {
 	h.must(h.archive.Put(h.Context(), all))
 }
 
-// stream is what the service sends.
+// stream returns the service's stream for a backup.
 func (h *house) stream(ctx context.Context, since *backup.Since) (io.ReadCloser, error) {
 	f, err := h.Backup(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *house) take(r *Repository) *Manifest {
 	return m
 }
 
-// sumAt is the sum of the state after an entry, by the service's own journal.
+// sumAt returns the checksum of the state after an entry, according to the service's own journal.
 func (h *house) sumAt(entry uint64) string {
 	h.Helper()
 	c := cell.New(cell.DefaultConfig())
@@ -195,7 +195,7 @@ func newDir(t *testing.T) (*Repository, string) {
 	return New(&Dir{Path: path}), path
 }
 
-// Each backup has everything as of its entry, and each entry between two backups can be restored, by its number and by its time.
+// Each backup has the whole state as of its entry. Each entry between two backups can be restored by its number and by its time.
 func TestBackupsAndWhatIsBetween(t *testing.T) {
 	h := newHouse(t)
 	r, _ := newDir(t)
@@ -242,7 +242,7 @@ func TestBackupsAndWhatIsBetween(t *testing.T) {
 	}
 }
 
-// What leaves memory between two backups is in the archive of a state between them.
+// A record that leaves memory between two backups is in the archive of a state between them.
 func TestRecordsThatLeaveMemoryBetween(t *testing.T) {
 	h := newHouse(t)
 	r, _ := newDir(t)
@@ -270,7 +270,7 @@ func TestRecordsThatLeaveMemoryBetween(t *testing.T) {
 	}
 }
 
-// The journal that was trimmed between two backups is a gap, which is named.
+// If the journal was trimmed between two backups, there is a gap, which is reported.
 func TestGap(t *testing.T) {
 	h := newHouse(t)
 	r, _ := newDir(t)
@@ -308,7 +308,7 @@ func (f *failing) Put(ctx context.Context, name string, content []byte) error {
 	return f.Store.Put(ctx, name, content)
 }
 
-// Wherever a backup breaks off, it does not exist, those before stay whole, and the next one uses what was stored.
+// Wherever a backup is interrupted, it does not exist, earlier backups stay whole, and the next one uses the stored objects.
 func TestBackupsThatBreakOff(t *testing.T) {
 	h := newHouse(t)
 	_, path := newDir(t)
@@ -343,7 +343,7 @@ func TestBackupsThatBreakOff(t *testing.T) {
 	}
 }
 
-// A stream that is cut anywhere is no backup.
+// A stream that is truncated anywhere makes no backup.
 func TestStreamsThatAreCut(t *testing.T) {
 	h := newHouse(t)
 	r, _ := newDir(t)
@@ -370,7 +370,7 @@ func TestStreamsThatAreCut(t *testing.T) {
 	}
 }
 
-// Damage of any object is found, and no new backup builds on one that lacks objects.
+// Damage of any object is detected, and no new backup builds on one that lacks objects.
 func TestDamageOfObjects(t *testing.T) {
 	h := newHouse(t)
 	r, path := newDir(t)
@@ -424,7 +424,7 @@ func TestDamageOfObjects(t *testing.T) {
 	}
 }
 
-// A damaged object is young, and the service still has its content: a backup that builds on none stores it again.
+// A recent object is damaged while the service still has its content: the next backup stores it again if it notices the damage or is full.
 func TestDamagedObjectsAreStoredAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(content []byte) []byte
@@ -456,7 +456,7 @@ func TestDamagedObjectsAreStoredAgain(t *testing.T) {
 	}
 }
 
-// Who restores a damaged backup is told of the latest one before it that is whole.
+// The error for a damaged backup names the latest earlier backup that is whole.
 func TestDamageNamesTheBackupThatIsWhole(t *testing.T) {
 	h := newHouse(t)
 	r, path := newDir(t)
@@ -496,7 +496,7 @@ func TestDamageNamesTheBackupThatIsWhole(t *testing.T) {
 	}
 }
 
-// The latest state is never silently that of an earlier backup, because the manifest of a later one is damaged.
+// If the manifest of the latest backup is damaged, an earlier state is never silently taken for the latest one.
 func TestDamageOfTheLatestManifest(t *testing.T) {
 	h := newHouse(t)
 	r, path := newDir(t)
@@ -523,7 +523,7 @@ func TestDamageOfTheLatestManifest(t *testing.T) {
 	}
 }
 
-// A restore begins a new installation. Whoever then looks for a state from before is told where it is.
+// A restore begins a new installation. A search for an earlier state then names the backup that has it.
 func TestStatesOfAFormerInstallation(t *testing.T) {
 	before := newHouse(t)
 	r, _ := newDir(t)
@@ -543,7 +543,7 @@ func TestStatesOfAFormerInstallation(t *testing.T) {
 	}
 }
 
-// Two installations that make backups in one place by turns do not take each other's states away: what is listed is what can be restored.
+// Two installations that alternately make backups in one place do not remove each other's states: all listed states can be restored.
 func TestInstallationsThatAlternate(t *testing.T) {
 	one, other := newHouse(t), newHouse(t)
 	r, _ := newDir(t)
@@ -569,7 +569,7 @@ func flipped(content []byte) []byte {
 	return changed
 }
 
-// Old backups are removed with the objects that only they need, once these are old.
+// Old backups are removed together with the objects that only they need, once these are old.
 func TestKeep(t *testing.T) {
 	h := newHouse(t)
 	r, path := newDir(t)
@@ -627,7 +627,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// Several programs make and remove backups of one repository at the same time: what is there is whole.
+// Several programs make and remove backups of one repository at the same time: every existing backup is whole.
 func TestManyAtOnce(t *testing.T) {
 	h := newHouse(t)
 	r, path := newDir(t)
@@ -674,7 +674,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// Many small segments become few.
+// Many small segments are merged into few.
 func TestSmallSegments(t *testing.T) {
 	h := newHouse(t)
 	r, _ := newDir(t)
@@ -702,7 +702,7 @@ func TestSmallSegments(t *testing.T) {
 	}
 }
 
-// A place that has something else, no room, or backups of another installation.
+// This tests places with other files, without disk space, and with backups of another installation.
 func TestPlaces(t *testing.T) {
 	h := newHouse(t)
 	dir := t.TempDir()

@@ -59,7 +59,7 @@ func startAt(t *testing.T, o node.Options, ahead time.Duration) *member {
 	return startWith(t, o, ahead, func() error { return nil })
 }
 
-// startWith starts a node on such a machine, which has no room for changes while short returns an error.
+// startWith is startAt with a machine that has no room for changes while short returns an error.
 func startWith(t *testing.T, o node.Options, ahead time.Duration, short func() error) *member {
 	t.Helper()
 	return startConfigured(t, o, func(c *engine.Config) {
@@ -143,8 +143,8 @@ func (m *member) until(what string, is func(s node.Status) bool) (s node.Status)
 	}
 }
 
-// handOver has another node lead. It tries again after a failure: Raft allows a hand-over as long as an election takes, which a busy machine may miss, and
-// the leader may not have heard yet where a node is that was restarted.
+// handOver makes another node the leader. It retries after a failure: Raft limits a hand-over to the time of an election, which a busy machine may exceed, and
+// the leader may not know yet the new address of a restarted node.
 func (m *member) handOver(to *member) {
 	m.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -177,8 +177,8 @@ func isRefusal(err error, reason domain.Reason) bool {
 	return ok && r.Reason == reason
 }
 
-// A directory begins a cluster, others join with tokens, and get a vote once they have caught up. All of them come back after a restart, with
-// other addresses, and one that is removed is refused.
+// One directory begins a cluster. Others join with tokens and get a vote once they have caught up. All of them return after a restart with
+// other addresses, and a removed node is refused.
 func TestClusterOfThree(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	first := start(t, options(dirs[0], ""))
@@ -210,7 +210,7 @@ func TestClusterOfThree(t *testing.T) {
 	second.handOver(third)
 	first.create("custom-3")
 
-	// They restart one after another. The ports are others, which the leader learns from the nodes themselves.
+	// They restart one after another with different ports, which the leader learns from the nodes themselves.
 	for i, m := range []**member{&first, &second, &third} {
 		if testing.Short() {
 			break // with the race detector; see TestMovedWithoutAMajority
@@ -223,7 +223,7 @@ func TestClusterOfThree(t *testing.T) {
 	}
 	third.sees("custom-3")
 
-	// The answer to a removal, and its entry of the audit log, would be lost with the node.
+	// The answer to a removal, and its entry in the audit log, would be lost with the node.
 	for _, m := range []*member{first, second, third} {
 		if _, err := m.Change(t.Context(), node.Change{Do: node.Remove, Node: m.ID()}); !isRefusal(err, domain.Invalid) || !strings.Contains(err.Error(), "at another node") {
 			t.Errorf("%s removes itself: %v", m.ID(), err)
@@ -257,7 +257,7 @@ func TestClusterOfThree(t *testing.T) {
 	}
 }
 
-// A node of two comes back at another address, which the other one learns although neither is a majority without it.
+// One of two nodes returns with another address. The other one learns the address, although neither is a majority alone.
 func TestMovedWithoutAMajority(t *testing.T) {
 	if testing.Short() {
 		t.Skip("while an address changes, hashicorp/raft 1.8.0 reads the id beside it without a lock; the id is the same before and after, but the race detector reports it")
@@ -278,8 +278,8 @@ func TestMovedWithoutAMajority(t *testing.T) {
 	}
 }
 
-// The data of a single machine become those of a cluster of one. After that the directory is refused as that of a single machine, and a node that has
-// lost a part does not start.
+// The data of a single machine become those of a cluster with one node. Afterwards the directory is refused as that of a single machine, and a node that
+// has lost a part does not start.
 func TestAdopted(t *testing.T) {
 	dir := t.TempDir()
 	single, err := datadir.Open(datadir.Options{Dir: dir})
@@ -315,8 +315,8 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// A single machine of which nothing has ended yet, and whose directory was made by `muster keys create`, becomes a cluster whose first node has all archived
-// records: there are none. Without that no node could make a backup, or give another one a copy.
+// A single machine whose directory was made by `muster keys create`, and which has no archived records yet, becomes a cluster. Its first node counts as having
+// all archived records. Otherwise no node could make a backup, or copy the archive to another one.
 func TestAdoptedBeforeAnythingEnded(t *testing.T) {
 	dir := t.TempDir()
 	single, err := datadir.Open(datadir.Options{Dir: dir})
@@ -354,7 +354,7 @@ func TestAdoptedBeforeAnythingEnded(t *testing.T) {
 	}
 }
 
-// The last node of a cluster becomes a single machine again, and a survivor goes on alone. Both have everything.
+// The last node of a cluster becomes a single machine again, and a survivor continues alone. Both have all data.
 func TestLeaveAndRecover(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	first := start(t, options(dirs[0], ""))
@@ -414,7 +414,7 @@ func TestLeaveAndRecover(t *testing.T) {
 	}
 }
 
-// A node that joins while others write without a pause gets its vote at its first attempt, although it is always a moment behind.
+// A node that joins while others write continuously gets its vote at its first attempt, although it always lags slightly.
 func TestVoteWhileOthersWrite(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))
 	o := options(t.TempDir(), first.token())
@@ -466,7 +466,7 @@ func (l *countingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestHandOverRestsFirst: what runs once at a node rests before it begins at the next, whenever a node hands over.
+// TestHandOverRestsFirst: whenever a leader hands over, work that runs only on the leader stops there before it starts on the next one.
 func TestHandOverRestsFirst(t *testing.T) {
 	var all []*member
 	for i := range 3 {
@@ -509,8 +509,8 @@ func TestHandOverRestsFirst(t *testing.T) {
 	}
 }
 
-// A planned hand-over under load leaves no node with changes in memory that may never be committed: with a large state it would take seconds to load that
-// again.
+// A planned hand-over under load leaves no node with uncommitted changes in memory. Such a node would have to load its state again, which takes seconds if it
+// is large.
 func TestHandOverWhileOthersWrite(t *testing.T) {
 	failed := &countingLog{counts: func(r slog.Record) bool { return strings.HasPrefix(r.Message, "the journal failed") }}
 	var all []*member

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// million fills a cell with game sessions and reserved player sessions, ten in each.
+// million fills a cell with game sessions of ten reserved player sessions each.
 func million(b *testing.B, players int) (*world, []session.ID) {
 	w := newWorld(b, DefaultConfig())
 	w.hall()
@@ -27,9 +27,8 @@ func million(b *testing.B, players int) (*world, []session.ID) {
 	return w, games
 }
 
-// BenchmarkReserve measures the core alone: reservations on one core with 1,000,000 live player sessions, the encoding of
-// their events and garbage collection included. Every tenth the same number of old ones leaves, so the state stays as
-// large as it is.
+// BenchmarkReserve measures the core alone: reservations on one core with at least 1,000,000 live player sessions, including the encoding
+// of their events and garbage collection. After each further 1,000,000 the old ones leave memory. That time is not counted.
 func BenchmarkReserve(b *testing.B) {
 	const live = 1_000_000
 	w, games := million(b, live)
@@ -55,7 +54,7 @@ func BenchmarkReserve(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reservations/s")
 }
 
-// empty lets all reservations run out and leave memory, but for the last million.
+// empty lets all reservations except the last million expire and leave memory.
 func empty(w *world, env *kernel.Env) {
 	for r, p := range w.cell.hosting.Sessions.Players.All() {
 		_ = r

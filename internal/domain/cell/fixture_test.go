@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// world is a cell with a hand on the clock and a journal that the test can replay.
+// world is a cell with a clock that the test sets and a journal that it can replay.
 type world struct {
 	t       testing.TB
 	cell    *Cell
@@ -55,7 +55,7 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
-// answers runs a command and reports an answer that is not the one wanted: a refusal for this reason, or none if it is 0.
+// answers runs a command and fails the test unless it is refused for this reason, or succeeds if the reason is 0.
 func (w *world) answers(what string, cmd kernel.Command, want domain.Reason) {
 	w.t.Helper()
 	err := w.do(cmd)
@@ -104,7 +104,7 @@ func playerID(n int) (id domain.PlayerSessionID) {
 	return id
 }
 
-// restart puts a cell in the place of the test's that has come out of its snapshot.
+// restart replaces the test's cell with one that was loaded from its snapshot.
 func (w *world) restart() {
 	w.t.Helper()
 	var snapshot bytes.Buffer

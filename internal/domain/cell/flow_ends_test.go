@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// An end of a game before it has a host has its own reason, and sends no player back into the queue.
+// If a game ends before it has a host, the end has its own reason, and no player searches again.
 func TestPendingGameIsEnded(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -54,7 +54,7 @@ func TestPendingGameIsEnded(t *testing.T) {
 	}
 }
 
-// Who came into a game without a search is not put into a queue when its server does not get ready.
+// A player who joined a game without a search is not put into a queue when the game's server does not become ready.
 func TestOnlySearchersSearchAgain(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Games.ManualReady, c.Games.Requeue, c.Games.DirectJoin = true, true, true
@@ -74,7 +74,7 @@ func TestOnlySearchersSearchAgain(t *testing.T) {
 	}
 }
 
-// A server that is to end gets no players any more, although it says that it is ready.
+// A server that is about to end gets no more players, although it reports that it is ready.
 func TestReadyWhileEnding(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
 	w.online("me")
@@ -85,7 +85,7 @@ func TestReadyWhileEnding(t *testing.T) {
 	w.wantPhase("me", flow.Idle)
 }
 
-// A game session that takes no new players takes none who come by themselves; its server may bring some.
+// A game session that accepts no new players rejects players who join by themselves. Its server may still add some.
 func TestJoinWhereNobodyIsLetIn(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectJoin = true })
 	w.online("me", "mate", "friend")
@@ -100,7 +100,7 @@ func TestJoinWhereNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-// No player is matched into a game that is over although its server runs on, and the game starts no search by itself.
+// No player is matched into a finished game, even if its server still runs, and the game starts no search by itself.
 func TestNoBackfillOfFinishedGames(t *testing.T) {
 	t.Run("asked for", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
@@ -139,7 +139,7 @@ func TestNoBackfillOfFinishedGames(t *testing.T) {
 	})
 }
 
-// fillsUp gives the games of testQueue an automatic backfill, also for players who have left.
+// fillsUp makes the games of testQueue backfill automatically, also for players who have left.
 func (w *flowWorld) fillsUp() {
 	w.t.Helper()
 	w.queues()
@@ -150,8 +150,8 @@ func (w *flowWorld) fillsUp() {
 	})
 }
 
-// Who comes while the automatic backfill of a game is open is told to the matchmaker, and so is who is away with a seat that is
-// kept; when that ends, the game searches for another player.
+// While a game's automatic backfill is open, the matchmaker is told of players who join, and of absent players whose seats are
+// kept. When a kept seat ends, the game searches for another player.
 func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.fillsUp()

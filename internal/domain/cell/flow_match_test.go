@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestEnterChecks is docs/spec/player-flow.md#t1-note-9: the first failure is returned, in this order.
+// TestEnterChecks checks docs/spec/player-flow.md#t1-note-9: the first failure in this order is returned.
 func TestEnterChecks(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Penalties.Mode = flow.PenaltiesEnforced
@@ -78,8 +78,8 @@ func TestEnterChecks(t *testing.T) {
 	w.must(enter(testQueue))
 }
 
-// TestMatchCommit: all players of a match go over at once, with one revision each, and get a game instance; the tickets of
-// the matchmaker and the keys never say different things.
+// TestMatchCommit: all players of a match move into a game instance in one commit, with one revision each. The matchmaker's tickets
+// and the keys never contradict each other.
 func TestMatchCommit(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	red, blue := w.search("a", "b"), w.search("c")
@@ -142,8 +142,8 @@ func (w *flowWorld) startMatch(placement string) {
 	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
-// TestHeldTicket: a member who is away holds the ticket back; the proposal is refused without a penalty. If the member is back in time,
-// the search continues, else it ends for the whole party.
+// TestHeldTicket: an absent member holds the ticket back, and a proposal is refused without a penalty. If the member returns in time,
+// the search continues. Otherwise it ends for the whole party.
 func TestHeldTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	red, blue := w.search("a", "b"), w.search("c")
@@ -177,7 +177,7 @@ func TestHeldTicket(t *testing.T) {
 	}
 }
 
-// TestT2Acceptance holds the rows of docs/spec/player-flow.md#t2 about matches that have to be accepted.
+// TestT2Acceptance checks the rows of docs/spec/player-flow.md#t2 about matches that must be accepted.
 func TestT2Acceptance(t *testing.T) {
 	begin := func(t *testing.T) (*flowWorld, domain.TicketID, domain.TicketID) {
 		w := newFlowWorld(t, nil)
@@ -264,7 +264,7 @@ func TestT2Acceptance(t *testing.T) {
 	})
 }
 
-// TestT2SearchEnds holds the rows of docs/spec/player-flow.md#t2 about tickets that end from outside.
+// TestT2SearchEnds checks the rows of docs/spec/player-flow.md#t2 about tickets that end for external reasons.
 func TestT2SearchEnds(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(w *flowWorld, ticket domain.TicketID)
@@ -293,7 +293,7 @@ func TestT2SearchEnds(t *testing.T) {
 	}
 }
 
-// TestRequeueLock is docs/spec/fair-play.md#requeue: who enters and leaves again and again waits longer and longer.
+// TestRequeueLock checks docs/spec/fair-play.md#requeue: a player who repeatedly enters and leaves waits longer each time.
 func TestRequeueLock(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -318,7 +318,7 @@ func TestRequeueLock(t *testing.T) {
 	w.must(enter())
 }
 
-// Three leaves within any minute count, not three since the first one of a minute.
+// Three leaves within any minute lock the player, not three since the first one of a minute.
 func TestRequeueWindowSlides(t *testing.T) {
 	for _, test := range []struct {
 		at    []time.Duration
@@ -345,7 +345,7 @@ func TestRequeueWindowSlides(t *testing.T) {
 	}
 }
 
-// What release 0.1 has counted goes on to count, all of it as of the first leave.
+// Leaves that release 0.1 has counted still count, all with the time of the first one.
 func TestRequeuesOfEarlierReleases(t *testing.T) {
 	for _, test := range []struct {
 		wait  time.Duration
@@ -365,7 +365,7 @@ func TestRequeuesOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// TestRequeueAfterFailedAllocation is onAllocationFailure=REQUEUE: in the same commit, with the old age.
+// TestRequeueAfterFailedAllocation checks onAllocationFailure=REQUEUE: parties search again in the same commit and keep their waiting time.
 func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
 	w.must(&kernel.RaiseLevel{To: kernel.Level})
@@ -388,8 +388,8 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 	}
 }
 
-// The time that a party may search runs on while its game is placed, as that of FlexMatch does, also when the ticket that was matched has
-// long been archived. A party whose time is over does not search again.
+// As in FlexMatch, a party's search timeout keeps running while its game is placed, even when the matched ticket was archived
+// long ago. A party whose time is over does not search again.
 func TestRequeueKeepsTheTimeout(t *testing.T) {
 	for _, test := range []struct {
 		searched, allocation time.Duration
@@ -430,7 +430,7 @@ func TestRequeueKeepsTheTimeout(t *testing.T) {
 	}
 }
 
-// The time to search stands still while the service is down, also while a game waits for its host.
+// The search timeout stops while the service is down, even while a game waits for its host.
 func TestRequeueAfterAnOutage(t *testing.T) {
 	for _, searching := range []bool{false, true} {
 		w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
@@ -460,7 +460,7 @@ func TestRequeueAfterAnOutage(t *testing.T) {
 	}
 }
 
-// The players of a match learn why no host was found, like those of a game that the studio made.
+// The players of a match learn why no host was found, like those of a game that the studio created.
 func TestWhyAMatchGotNoHost(t *testing.T) {
 	for want, end := range map[string]func(w *flowWorld, placement string){
 		"NO_CAPACITY": func(w *flowWorld, _ string) { w.pass(31 * time.Second) },
@@ -484,7 +484,7 @@ func TestWhyAMatchGotNoHost(t *testing.T) {
 	}
 }
 
-// A match that cannot even be placed, because its queue is gone, is not made again at once, and again, for as long as its players wait.
+// A match that cannot be placed because its queue was deleted is not made again and again while its players wait.
 func TestNoRequeueWithoutAQueueToPlaceIn(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
 	red, blue := w.search("a"), w.search("b")
@@ -499,7 +499,7 @@ func TestNoRequeueWithoutAQueueToPlaceIn(t *testing.T) {
 	w.check()
 }
 
-// No player is sent back into a queue that players may no longer enter.
+// No player is returned to a queue that players may no longer enter.
 func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
 	w.propose(testQueue, w.search("a"), w.search("b"))
@@ -508,7 +508,7 @@ func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
 	w.wantPhase("a", flow.InParty)
 }
 
-// TestStrictPlayers is docs/spec/fair-play.md#strict-players: the service's API does not take players away from player flow.
+// TestStrictPlayers checks docs/spec/fair-play.md#strict-players: the service's API does not take players away from player flow.
 func TestStrictPlayers(t *testing.T) {
 	for _, lax := range []bool{false, true} {
 		w := newFlowWorld(t, func(c *flow.Config) { c.Games.LaxPlayers = lax })
@@ -536,7 +536,7 @@ func TestStrictPlayers(t *testing.T) {
 	}
 }
 
-// TestBackfillCommit: newcomers come from their tickets into the game instance that runs already; who is there is left alone.
+// TestBackfillCommit: newcomers move from their tickets into the running game instance. Its other members are not changed.
 func TestBackfillCommit(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.propose(testQueue, w.search("a"), w.search("b"))
@@ -567,8 +567,8 @@ func TestBackfillCommit(t *testing.T) {
 	w.connect(g, "c", "d")
 }
 
-// TestMatchWithStrangers: a player who is logged in and idle may be matched over the plain API, together with parties. The seat is
-// the stranger's: only those who have left the game lose theirs when a host is found.
+// TestMatchWithStrangers: a player who is logged in and idle may be matched over the plain API, together with parties. The seat belongs
+// to the stranger: only players who have left the game lose their seats when a host is found.
 func TestMatchWithStrangers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	red := w.search("a")

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// flowModel is what tables T1, T2 and T4 say, written a second time and in the simplest way: no events, no indexes, no
-// incremental deadlines. TestFlowModel holds the cell against it. Times are milliseconds.
+// flowModel is a second implementation of tables T1, T2 and T4 in the simplest form: no events, no indexes, no
+// incremental deadlines. TestFlowModel compares the cell with it. Times are in milliseconds.
 type flowModel struct {
 	now     int64
 	players map[string]*modelPlayer
@@ -116,7 +116,7 @@ func (m *flowModel) join(p *modelPlayer, party *modelParty) {
 	p.party = party
 }
 
-// leaveParty is docs/spec/player-flow.md#t1-note-4 and #t1-note-5.
+// leaveParty implements docs/spec/player-flow.md#t1-note-4 and #t1-note-5.
 func (m *flowModel) leaveParty(p *modelPlayer) {
 	party := p.party
 	if party == nil {
@@ -137,7 +137,7 @@ func (m *flowModel) leaveParty(p *modelPlayer) {
 	}
 }
 
-// succeed gives the lead to the longest-standing member who is online, else to the longest-standing one.
+// succeed makes the longest-standing online member the leader, or if none is online the longest-standing one.
 func (m *flowModel) succeed(party *modelParty, not *modelPlayer) {
 	party.leader = party.members[0]
 	for _, x := range party.members {
@@ -161,7 +161,7 @@ func (m *flowModel) disband(party *modelParty) {
 
 // --- searches
 
-// endSearch takes a party out of matchmaking; the others of a match that waited to be accepted search on.
+// endSearch removes a party from matchmaking. The other parties of a match that waited to be accepted keep searching.
 func (m *flowModel) endSearch(party *modelParty) {
 	match := party.search.match
 	party.search = nil
@@ -175,7 +175,7 @@ func (m *flowModel) endSearch(party *modelParty) {
 	}
 }
 
-// wish is a member's own wish to end the search: who wished it is not ready any more.
+// wish ends the search at a member's own request. That member is no longer ready.
 func (m *flowModel) wish(p *modelPlayer) {
 	party := p.party
 	m.endSearch(party)
@@ -216,10 +216,10 @@ func (m *flowModel) sit(g *modelGame, p *modelPlayer) {
 	g.seats = append(g.seats, p.seat)
 }
 
-// free is how many newcomers a game takes. Every seat is kept while its player is away.
+// free returns how many newcomers a game accepts. Every seat is kept while its player is away.
 func (g *modelGame) free() int { return g.most - len(g.seats) - len(g.ghosts) - g.strangers }
 
-// kept is how many seats belong to players who are not there, and may never come.
+// kept returns how many seats belong to absent players, who may never come.
 func (g *modelGame) kept() (n int) {
 	for _, s := range g.seats {
 		if s.status != flow.MemberActive {
@@ -229,7 +229,7 @@ func (g *modelGame) kept() (n int) {
 	return n
 }
 
-// newcomer gets a seat in a game that runs.
+// newcomer gives a player a seat in a running game.
 func (m *flowModel) newcomer(g *modelGame, p *modelPlayer) {
 	delete(g.ticketOf, p) // of an earlier seat
 	m.sit(g, p)
@@ -238,7 +238,7 @@ func (m *flowModel) newcomer(g *modelGame, p *modelPlayer) {
 	}
 }
 
-// goesAway ends a membership while the game connection lives on: the seat is taken until the server ends that.
+// goesAway ends a membership while the game connection continues: the seat is occupied until the server ends the connection.
 func (m *flowModel) goesAway(s *modelSeat) {
 	if s.status == flow.MemberActive {
 		s.game.ghosts[s.player] = true
@@ -246,8 +246,8 @@ func (m *flowModel) goesAway(s *modelSeat) {
 	m.endSeat(s)
 }
 
-// allocated is docs/spec/player-flow.md#t3-allocation. With manualReady no player may connect before Game.Ready, and the time for a host
-// runs on.
+// allocated implements docs/spec/player-flow.md#t3-allocation. With manualReady no player may connect before Game.Ready, and the timer for a
+// host keeps running.
 func (m *flowModel) allocated(g *modelGame, manualReady bool) {
 	g.status = flow.InstanceActive
 	if !manualReady {
@@ -271,7 +271,7 @@ func (m *flowModel) getsReady(g *modelGame) {
 	}
 }
 
-// endSeat ends a membership of a game that goes on.
+// endSeat ends a membership of a game that continues.
 func (m *flowModel) endSeat(s *modelSeat) {
 	s.game.seats = slices.DeleteFunc(s.game.seats, func(x *modelSeat) bool { return x == s })
 	m.standUp(s, false, s.game.status != flow.InstancePending)
@@ -279,7 +279,7 @@ func (m *flowModel) endSeat(s *modelSeat) {
 
 func (m *flowModel) endGame(g *modelGame) { m.closeGame(g, g.status != flow.InstancePending) }
 
-// neverReady ends a game that got no host, or whose server did not become ready, before any player has played.
+// neverReady ends a game that got no host, or whose server did not become ready, before any player played.
 func (m *flowModel) neverReady(g *modelGame) { m.closeGame(g, false) }
 
 func (m *flowModel) closeGame(g *modelGame, played bool) {
@@ -299,7 +299,7 @@ func (m *flowModel) standUp(s *modelSeat, ended, played bool) {
 	}
 }
 
-// connectionLost is docs/spec/player-flow.md#t4-connection-lost.
+// connectionLost implements docs/spec/player-flow.md#t4-connection-lost.
 func (m *flowModel) connectionLost(s *modelSeat) {
 	s.lost++
 	switch {
@@ -315,7 +315,7 @@ func (m *flowModel) connectionLost(s *modelSeat) {
 	}
 }
 
-// reservationOver is docs/spec/player-flow.md#t4-reservation.
+// reservationOver implements docs/spec/player-flow.md#t4-reservation.
 func (m *flowModel) reservationOver(s *modelSeat) {
 	s.reserveBy = 0
 	switch {
@@ -331,8 +331,8 @@ func (m *flowModel) reservationOver(s *modelSeat) {
 	}
 }
 
-// details is GetHostConnectionDetails of a seat that is not PENDING. Once the deadline of the hold has passed there is the
-// reservation that was open then, and no further one.
+// details implements GetHostConnectionDetails for a seat that is not PENDING. After the deadline of the hold it keeps the
+// reservation that was open then, and makes no new one.
 func (m *flowModel) details(s *modelSeat) {
 	overdue := s.holdBy != 0 && s.holdBy <= m.now
 	switch s.status {
@@ -351,7 +351,7 @@ func (m *flowModel) details(s *modelSeat) {
 
 // --- clocks
 
-// plan starts and stops the clocks that wait for clients: it says what must hold now, whatever has happened.
+// plan starts and stops the clocks that wait for clients, from the present state alone.
 func (m *flowModel) plan() {
 	clock := func(at *int64, runs bool, by int64) {
 		switch {
@@ -373,7 +373,7 @@ func (m *flowModel) plan() {
 	}
 }
 
-// due is the next deadline and what it does.
+// due returns the next deadline and its action.
 func (m *flowModel) due() (at int64, act func()) {
 	consider := func(by int64, what string, f func()) {
 		if by != 0 && (at == 0 || by < at) {
@@ -423,7 +423,7 @@ func (m *flowModel) acceptanceOver(match *modelMatch) {
 	}
 }
 
-// advance lets time go by.
+// advance lets time pass.
 func (m *flowModel) advance(to int64) {
 	for {
 		m.plan()

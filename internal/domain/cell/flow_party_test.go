@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestT2Party holds the rows of docs/spec/player-flow.md#t2 that are about parties.
+// TestT2Party checks the rows of docs/spec/player-flow.md#t2 that are about parties.
 func TestT2Party(t *testing.T) {
 	t.Run("invite expires", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
@@ -101,8 +101,8 @@ func TestT2Party(t *testing.T) {
 	}
 }
 
-// TestOneRevisionForEachCommit is docs/spec/player-flow.md#i9: rev rises by one with each commit that changes a key, with one OnGameSessionChanged,
-// which comes first.
+// TestOneRevisionForEachCommit checks docs/spec/player-flow.md#i9: rev increases by one with each commit that changes a key. Each such commit has one
+// OnGameSessionChanged, which is its first event.
 func TestOneRevisionForEachCommit(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
@@ -125,7 +125,7 @@ func TestOneRevisionForEachCommit(t *testing.T) {
 	}
 }
 
-// TestEventsHaveNoGaps: numbers go up by one, over logins and restarts, and what is not kept is known to be missing.
+// TestEventsHaveNoGaps: event numbers increase by one, across logins and restarts, and a client is told of events that are no longer stored.
 func TestEventsHaveNoGaps(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.EventsKept, c.Sessions.EventsKeptFor = 20, time.Minute })
 	w.party("a", "b")
@@ -163,7 +163,7 @@ func TestEventsHaveNoGaps(t *testing.T) {
 	}
 }
 
-// TestOutboxesOfThoseAwayAreDropped: who is away for long costs little.
+// TestOutboxesOfThoseAwayAreDropped: a player who is away for long takes little memory.
 func TestOutboxesOfThoseAwayAreDropped(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")
@@ -178,7 +178,7 @@ func TestOutboxesOfThoseAwayAreDropped(t *testing.T) {
 	}
 }
 
-// TestRepeatedRequest: a repeat gets the first answer and changes nothing; after ten minutes it is a new one.
+// TestRepeatedRequest: a repeat gets the first answer and changes nothing. After ten minutes it counts as a new request.
 func TestRepeatedRequest(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")
@@ -206,7 +206,7 @@ func TestRepeatedRequest(t *testing.T) {
 	}
 }
 
-// TestIfRev is X-If-Rev.
+// TestIfRev checks the header X-If-Rev.
 func TestIfRev(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")

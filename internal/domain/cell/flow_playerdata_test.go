@@ -13,14 +13,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// testTokens stand for the hashes of tokens: they depend on all that a token says.
+// testTokens makes stand-ins for the hashes of tokens: they depend on all fields of a token.
 type testTokens struct{}
 
 func (testTokens) TokenHash(player string, h *flow.Host) string {
 	return fmt.Sprint(player, " ", h.Instance, " ", h.GameSession, " ", h.Session, " ", h.Attempt, " ", h.Epoch, " ", h.TokenUntil)
 }
 
-// bound checks that the PlayerData of a member's latest reservation tells the token that the player gets with the details.
+// bound checks that the PlayerData of a member's latest reservation contains the hash of the token that the player gets with the details.
 func (w *flowWorld) bound(player string, want playerflow.Wrapped) {
 	w.t.Helper()
 	host := w.cell.playerflow.HostOf(w.member(player))
@@ -35,7 +35,7 @@ func (w *flowWorld) bound(player string, want playerflow.Wrapped) {
 	}
 }
 
-// TestWrappedPlayerData binds reservation and token, on all ways to a reservation.
+// TestWrappedPlayerData: a reservation and its token are bound to each other, however the reservation was made.
 func TestWrappedPlayerData(t *testing.T) {
 	wrap := func(c *flow.Config) { c.Games.WrapData = true }
 	w := newFlowWorld(t, wrap)
@@ -50,7 +50,7 @@ func TestWrappedPlayerData(t *testing.T) {
 	want := playerflow.Wrapped{Attempt: 1, Team: "red", Data: `skin="blue"`}
 	w.bound("me", want)
 
-	// A reconnect has another token, and so has a takeover.
+	// A reconnect gets another token, and so does a takeover.
 	w.connect(flow.InstanceID(g), "me")
 	w.lose(flow.InstanceID(g), w.member("me").Session)
 	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: flow.InstanceID(g)})
@@ -62,14 +62,14 @@ func TestWrappedPlayerData(t *testing.T) {
 	want.Attempt = 3
 	w.bound("me", want)
 
-	// Who comes later.
+	// A player who joins later.
 	w.online("guest")
 	w.must(&playerflow.AddMembers{Instance: flow.InstanceID(g), Players: []playerflow.PlannedPlayer{{Player: "guest"}}})
 	w.bound("guest", playerflow.Wrapped{Attempt: 1})
 }
 
-// TestWrappedPlayerDataOutlivesDowntime: the token stays the same while the reservation does, and is made anew with another
-// reservation once it is too old.
+// TestWrappedPlayerDataOutlivesDowntime: the token stays the same as long as the reservation. Once it is too old, another token is made
+// with another reservation.
 func TestWrappedPlayerDataOutlivesDowntime(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.WrapData = true })
 	w.online("me")

@@ -23,7 +23,7 @@ import (
 const duoRules = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "teams":[{"name":"red","minPlayers":1,"maxPlayers":2},{"name":"blue","minPlayers":1,"maxPlayers":2}]}`
 
-// matchmaker makes a rule set, and a configuration that change makes another one of.
+// matchmaker makes a rule set and a configuration, which change modifies.
 func (w *world) matchmaker(change func(*matchmaking.Configuration)) {
 	w.t.Helper()
 	rules, problems := ruleset.Parse(duoRules)
@@ -49,7 +49,7 @@ func matchPlayers(ids ...string) []matchmaking.Player {
 	return players
 }
 
-// search starts a ticket whose id is made of its players'.
+// search starts a ticket whose id is made from its players' ids.
 func (w *world) search(ids ...string) string {
 	w.t.Helper()
 	id := "t-" + strings.Join(ids, "-")
@@ -76,7 +76,7 @@ func (w *world) wantStatus(id, status string, reason ...matchmaking.Reason) {
 	}
 }
 
-// propose makes a match of tickets; the first is on red, the others on blue, and a backfill ticket on neither.
+// propose makes a match of tickets. The first is on team red, the others on blue, and a backfill ticket on neither.
 func (w *world) propose(ids ...string) *domain.Refusal {
 	w.t.Helper()
 	p := matchmaking.Proposal{PlayersMax: 4}
@@ -99,7 +99,7 @@ func (w *world) propose(ids ...string) *domain.Refusal {
 	return cmd.Refused[0]
 }
 
-// arena is a queue over one location, and a configuration.
+// arena makes a queue over one location, and a configuration.
 func (w *world) arena(change func(*matchmaking.Configuration)) {
 	w.grounds(placement.Queue{Timeout: 30 * time.Second})
 	w.matchmaker(change)
@@ -233,7 +233,7 @@ func TestAcceptance(t *testing.T) {
 	w.check()
 }
 
-// The documented examples of the events after an acceptance show teams, and no answers.
+// In the documented examples, events after an acceptance have teams, and no answers.
 func TestEventsAfterAnAcceptanceHaveNoAnswers(t *testing.T) {
 	for _, standalone := range []bool{false, true} {
 		w := newWorld(t, notifying(notice.Notify{Bus: true, Max: 100}))
@@ -321,7 +321,7 @@ func TestPlacementThatFails(t *testing.T) {
 	}
 }
 
-// slots are those that a game session has left.
+// slots returns the number of free slots of a game session.
 func (w *world) slots(game session.ID) int32 {
 	v := w.cell.View()
 	free, _ := v.FreeSlots(string(game))

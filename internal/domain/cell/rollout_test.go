@@ -39,7 +39,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// serve gives fleets a number of server processes each that are ready.
+// serve gives each fleet a number of ready server processes.
 func (s *stage) serve(n int, fleets ...string) {
 	s.t.Helper()
 	for _, id := range fleets {
@@ -85,7 +85,7 @@ func (s *stage) rollout() fleet.Rollout {
 	return all[0]
 }
 
-// check compares the phase, the step and where the alias points.
+// check compares the phase, the step and the fleet to which the alias points.
 func (s *stage) check(want string) {
 	s.t.Helper()
 	s.must(&kernel.Tick{})
@@ -101,7 +101,7 @@ func (s *stage) points() string {
 	return a.Fleet
 }
 
-// create asks for a game session by the alias, as a door does: with the fleet to which the alias points.
+// create requests a game session on the alias as a door does: with the fleet to which the alias points.
 func (s *stage) create(name string) (session.GameSession, error) {
 	cmd := &hosting.CreateGameSession{Fleet: s.points(), Alias: liveAlias, Location: testLocation, Name: name, PlayersMax: 4}
 	err := s.do(cmd)
@@ -117,7 +117,7 @@ func (s *stage) mustCreate(name string) session.GameSession {
 	return g
 }
 
-// place starts a placement, and returns the fleet of its game session; "" if it waits.
+// place starts a placement, and returns the fleet of its game session, or "" if it waits.
 func (s *stage) place(id string) string {
 	s.t.Helper()
 	s.start(placement.Placement{ID: id})
@@ -179,7 +179,7 @@ func TestRolloutShareIsExact(t *testing.T) {
 	}
 }
 
-// Steps follow each other by time. Until the last one the alias points to the old fleet; no game session ends.
+// Each step lasts a set time. Until the last one the alias points to the old fleet. No game session is ended.
 func TestRolloutSteps(t *testing.T) {
 	s := newStage(t)
 	s.serve(3, oldFleet, newFleet)
@@ -219,7 +219,7 @@ func TestRolloutSteps(t *testing.T) {
 	refusedWith(t, s.do(&hosting.UndoRollout{Alias: "live", By: "ann"}), "was undone at")
 }
 
-// Time in which the service is down is not part of a step: nothing was seen of the new fleet meanwhile.
+// Downtime of the service does not count for a step, because the new fleet was not observed meanwhile.
 func TestRolloutStepWaitsForTheService(t *testing.T) {
 	s := newStage(t)
 	s.serve(1, oldFleet, newFleet)
@@ -233,8 +233,8 @@ func TestRolloutStepWaitsForTheService(t *testing.T) {
 	s.check("MOVING 100 " + newFleet)
 }
 
-// The turn of a placement is drawn once: whichever fleet has a free process first, one with the old fleet's turn never goes to the new one. One with the new fleet's
-// turn takes what is free.
+// A placement's fleet is decided once: whichever fleet has a free process first, a placement for the old fleet never goes to the new one. A placement for the new
+// fleet may use either.
 func TestRolloutPlacementsKeepTheirTurns(t *testing.T) {
 	s := newStage(t)
 	s.serve(1, newFleet)
@@ -271,7 +271,7 @@ func TestRolloutPlacementsKeepTheirTurns(t *testing.T) {
 	}
 }
 
-// In the last step, and after an end, placements that wait go where the alias points.
+// In the last step, and after the end of a rollout, waiting placements go to the fleet to which the alias points.
 func TestRolloutMovesWaitingPlacements(t *testing.T) {
 	s := newStage(t)
 	key := s.ready(newFleet)
@@ -300,7 +300,7 @@ func TestRolloutMovesWaitingPlacements(t *testing.T) {
 	}
 }
 
-// A request with an idempotency token gets the game session of the first one, in whichever fleet that is, and never a second.
+// A repeated request with an idempotency token gets the game session of the first one, in whichever fleet, and never a second.
 func TestRolloutRecognisesRepeats(t *testing.T) {
 	s := newStage(t)
 	s.serve(10, oldFleet, newFleet)
@@ -331,7 +331,7 @@ func TestRolloutRecognisesRepeats(t *testing.T) {
 	}
 }
 
-// A new build whose processes crash brings the alias back; so does one that ends before it is connected, and one that activates no game session.
+// The alias moves back if the new build's processes crash, end before they connect, or activate no game session.
 func TestRolloutComesBack(t *testing.T) {
 	ends := map[string]func(*stage, int){
 		"server processes": func(s *stage, _ int) { s.lost(s.ready(newFleet)) },
@@ -375,7 +375,7 @@ func TestRolloutComesBack(t *testing.T) {
 	}
 }
 
-// In the last step the alias points to the new fleet already, and comes back as well. What was there before, and what the service asked for, does not count.
+// In the last step the alias already points to the new fleet, and moves back as well. Earlier processes, and ends that the service requested, do not count.
 func TestRolloutComesBackFromTheLastStep(t *testing.T) {
 	s := newStage(t)
 	s.serve(1, oldFleet)
@@ -398,7 +398,7 @@ func TestRolloutComesBackFromTheLastStep(t *testing.T) {
 	s.check("UNDONE 100 " + oldFleet) // 3 of 12 are more than 20 %
 }
 
-// Few failures among many are no reason to come back, and neither are sessions that their placement, an operator or a lost host ended.
+// The alias does not move back for a few failures among many, nor for sessions that their placement, an operator or a lost host ended.
 func TestRolloutBearsFailures(t *testing.T) {
 	s := newStage(t)
 	s.serve(1, oldFleet)
@@ -419,7 +419,7 @@ func TestRolloutBearsFailures(t *testing.T) {
 	}
 }
 
-// While a rollout moves, its alias and fleets stay: the refusal says how to end it. Wrong requests are refused, too.
+// While a rollout is running, its alias and fleets cannot be deleted or changed: the refusal says how to end it. Invalid requests are refused, too.
 func TestRolloutRefusals(t *testing.T) {
 	s := newStage(t)
 	refusedWith(t, s.do(start(100)), "no server process of fleet fleet-new is ready")
@@ -465,7 +465,7 @@ func TestRolloutRefusals(t *testing.T) {
 	}
 }
 
-// Every event of hosting looks at each rollout on its way, so there are few at once.
+// Every event of hosting examines each running rollout, so their number is limited.
 func TestLimitOfRollouts(t *testing.T) {
 	s := newStage(t)
 	s.serve(1, newFleet)
@@ -484,7 +484,7 @@ func TestLimitOfRollouts(t *testing.T) {
 	s.must(cmd(hosting.RolloutsMax + 1))
 }
 
-// A rollout waits until all nodes of the cluster know it.
+// A rollout is refused until all nodes of the cluster support it.
 func TestRolloutBelowLevel(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
@@ -496,8 +496,8 @@ func TestRolloutBelowLevel(t *testing.T) {
 	refusedWith(t, w.do(cmd), "as soon as all nodes of the cluster run this release")
 }
 
-// The old fleet of a build drains when the rollout is done: its free hosts leave, and one with a game session follows when that has ended. An undo gives it back
-// what it had, and the alias follows when a server process is ready.
+// The old fleet of a build drains when the rollout is done: its free hosts leave at once, and a host with a game session when that has ended. An undo restores the
+// fleet's hosts, and the alias follows when a server process is ready.
 func TestRolloutDrainsTheOldFleet(t *testing.T) {
 	w, p := managedHall(t, 2, host("1"), host("2"))
 	s := &stage{world: w}
@@ -563,7 +563,7 @@ func TestRolloutDrainsTheOldFleet(t *testing.T) {
 	w.must(&capacity.Plan{})
 }
 
-// A fleet that something else uses keeps its hosts, and so does one that is to keep them.
+// A fleet that is used elsewhere keeps its hosts, and so does a fleet for which the rollout says so.
 func TestRolloutKeepsHostsInUse(t *testing.T) {
 	for why, use := range map[string]func(*stage, *hosting.StartRollout){
 		"as was asked for": func(_ *stage, cmd *hosting.StartRollout) { cmd.Keep = true },

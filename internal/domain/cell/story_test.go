@@ -28,7 +28,7 @@ import (
 )
 
 // TestStories plays the scripts of matchmaking, of player flow, and of the races of docs/spec/reconnect.md#races. The README
-// beside them says how to read and write one. After every command the invariants of player flow hold; at the end of a script
+// beside them explains their format. After every command it checks the invariants of player flow. At the end of a script it checks that
 // a replay of its journal and a restored snapshot give the same state.
 func TestStories(t *testing.T) {
 	for _, dir := range []string{"matchmaking", "playerflow", "races"} {
@@ -64,7 +64,7 @@ const (
 	storyAccount = "arn:aws:gamelift:us-east-1::"
 )
 
-// story is a script on its way: a cell, a clock that the script moves, and the names of everything that came to be.
+// story is a running script: a cell, a clock that the script moves, and the names of all records that were made.
 type story struct {
 	t        *testing.T
 	d        *datadriven.TestData
@@ -114,7 +114,7 @@ func (s *story) begin(options *flow.Config) {
 	)
 }
 
-// play carries out one line and prints what came of it.
+// play executes one line and prints its effects.
 func (s *story) play(verb string, a words) {
 	if s.cell == nil {
 		options := flow.DefaultConfig()
@@ -144,7 +144,7 @@ func (s *story) play(verb string, a words) {
 	}
 }
 
-// do executes a command and prints its events, or why it is refused.
+// do executes a command and prints its events, or the reason of its refusal.
 func (s *story) do(cmd kernel.Command) {
 	s.seed++
 	env := kernel.Env{Now: s.now, Number: uint64(len(s.journal)) + 1, Follow: kernel.AllKinds()}
@@ -183,7 +183,7 @@ func (s *story) quietly(all ...kernel.Command) {
 	s.quiet = was
 }
 
-// wait lets time go by, with every deadline on its way.
+// wait lets time pass, and handles every deadline in between.
 func (s *story) wait(d time.Duration) {
 	end := s.now.Add(d)
 	for {
@@ -236,7 +236,7 @@ func (s *story) checkReplay() {
 	}
 }
 
-// made is the id of something that a command makes. It gets its name when an event first tells of it.
+// made returns an id for a record that a command makes. The record gets its name when it first occurs in an event.
 func (s *story) made() (id domain.UUID) {
 	s.seed++
 	id[0] = 0xf1
@@ -244,7 +244,7 @@ func (s *story) made() (id domain.UUID) {
 	return id
 }
 
-// name is what the script calls an id; a new one is named after its kind: party1, party2.
+// name returns the script's name for an id. A new id is named after its kind: party1, party2.
 func (s *story) name(id domain.UUID, kind string) string {
 	if id.IsZero() {
 		return "none"
@@ -258,7 +258,7 @@ func (s *story) name(id domain.UUID, kind string) string {
 	return name
 }
 
-// id is what a name of the script stands for.
+// id returns the id for a name of the script.
 func (s *story) id(name string) domain.UUID {
 	id, ok := s.ids[name]
 	if !ok {
@@ -269,7 +269,7 @@ func (s *story) id(name string) domain.UUID {
 
 var inText = regexp.MustCompile(`(?:(pty|mm|bf|auto-backfill|gi|inv|fs|psess)-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
 
-// readable puts names in the place of ids.
+// readable replaces ids with names.
 func (s *story) readable(text string) string {
 	text = inText.ReplaceAllStringFunc(text, func(found string) string {
 		parts := inText.FindStringSubmatch(found)
@@ -292,13 +292,13 @@ func (s *story) printf(format string, args ...any) {
 	}
 }
 
-// at is an instant as the time since the script began.
+// at formats an instant as the time since the script began.
 func (s *story) at(t domain.Time) string { return spell(t.Sub(storyBegan)) }
 
-// by is a contact deadline on the wall clock, if the service stays up.
+// by formats a contact deadline as wall clock time, provided that the service stays up.
 func (s *story) by(t domain.ContactTime) string { return s.at(domain.Time(t).Add(s.down)) }
 
-// spell writes a duration without units that are zero: 2m, not 2m0s.
+// spell formats a duration without units that are zero: 2m, not 2m0s.
 func spell(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -329,7 +329,7 @@ func (a words) has(word string) bool {
 	return ok && len(x.Vals) == 0
 }
 
-// names are the words without a value, but for those that every command understands or that are given.
+// names returns the words without a value, except those that every command understands and those in but.
 func (a words) names(but ...string) (names []string) {
 	for _, x := range a.args {
 		if len(x.Vals) == 0 && x.Key != "quiet" && !slices.Contains(but, x.Key) {
@@ -339,7 +339,7 @@ func (a words) names(but ...string) (names []string) {
 	return names
 }
 
-// one is the only name, or the first of several.
+// one returns the only name, or the first of several.
 func (a words) one(but ...string) string {
 	names := a.names(but...)
 	if len(names) == 0 {
@@ -376,7 +376,7 @@ func (a words) duration(text string) time.Duration {
 	return d
 }
 
-// options are options of player flow by the names that docs/spec/player-api.md#options gives them.
+// options changes options of player flow by their names in docs/spec/player-api.md#options.
 func (a words) options(config flow.Config) flow.Config {
 	for _, x := range a.args {
 		i := slices.IndexFunc(flow.Options(), func(o flow.Option) bool { return o.Name == x.Key })

@@ -38,7 +38,7 @@ func (w *world) GameID(ref uint32) string         { return w.games[ref].ID }
 
 func pick[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
 
-// text returns a value of a property: one of few common ones, or a rare one.
+// text returns a value of a property: one of a few common values, or a rare one.
 func (w *world) text() string {
 	switch w.IntN(5) {
 	case 0:
@@ -123,7 +123,7 @@ func (w *world) change() {
 	}
 }
 
-// respread spreads all labels again, as happens when there is no room for another one.
+// respread redistributes all labels, as happens when there is no room for another one.
 func (w *world) respread() {
 	if f := w.index.fleets[testFleet]; f != nil && w.IntN(3) == 0 {
 		f.names.relabel()
@@ -148,7 +148,7 @@ func (g *game) row() search.Row {
 	}
 }
 
-// filter writes a filter of the language.
+// filter returns a random filter expression.
 func (w *world) filter(depth int) string {
 	if depth > 0 {
 		switch w.IntN(5) {

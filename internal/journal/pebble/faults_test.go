@@ -16,7 +16,7 @@ import (
 
 const faultDir = "data"
 
-// onFaultyDisk has tables small enough that a few entries fill one.
+// onFaultyDisk returns options with tables so small that a few entries fill one.
 func onFaultyDisk(disk *embeddbtest.Disk) Options {
 	return Options{Dir: faultDir, FS: disk, MemTable: 128 << 10}
 }
@@ -82,8 +82,8 @@ func wantEveryCallToFail(t *testing.T, j *Journal, acknowledged uint64) {
 	}
 }
 
-// wantAcknowledged opens the disk and checks that it has everything acknowledged and at most the one failed append besides, and that the
-// journal continues.
+// wantAcknowledged opens the disk and checks that it has every acknowledged append and in addition at most the one that failed, and that
+// the journal continues.
 func wantAcknowledged(t *testing.T, disk *embeddbtest.Disk, acknowledged uint64) {
 	t.Helper()
 	j, err := Open(onFaultyDisk(disk))
@@ -201,7 +201,7 @@ func TestASnapshotWithoutRoomLeavesTheJournalUsable(t *testing.T) {
 	}
 }
 
-// Without a descriptor for its next file the journal waits, reports the shortage, and continues. Nothing is lost.
+// Without a file descriptor for its next file the journal waits, reports the shortage, and continues later. Nothing is lost.
 func TestTheJournalWaitsForDescriptors(t *testing.T) {
 	disk := embeddbtest.NewDisk()
 	j, err := Open(onFaultyDisk(disk))

@@ -33,7 +33,7 @@ type place struct {
 	decides atomic.Bool
 }
 
-// GoFakeS3 takes the time of objects from here, and of its answers from the clock.
+// GoFakeS3 takes the time of objects from Now, and that of its answers from the clock.
 func (p *place) Now() time.Time                  { return time.Now().Add(-time.Duration(p.age.Load())) }
 func (p *place) Since(t time.Time) time.Duration { return p.Now().Sub(t) }
 
@@ -112,7 +112,7 @@ func count(m *buildfiles.Manifest) (n int) {
 	return n
 }
 
-// sweep sweeps while these builds are in use.
+// sweep runs a sweep while these builds are in use.
 func (p *place) sweep(inUse ...buildfiles.Digest) objects.Swept {
 	p.Helper()
 	swept, err := p.Sweep(p.Context(), time.Now(), func() ([]buildfiles.Digest, error) { return inUse, nil })
@@ -122,7 +122,7 @@ func (p *place) sweep(inUse ...buildfiles.Digest) objects.Swept {
 	return swept
 }
 
-// A build is read as it was stored, and one that lacks a part is not recorded.
+// A build reads as it was stored, and a build that lacks a part is not recorded.
 func TestBuilds(t *testing.T) {
 	p := newPlace(t)
 	m := p.build(1)
@@ -161,7 +161,7 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
-// Parts that were stored on the disk, before there was a bucket, are still given to hosts, and no sweep of the disk removes them.
+// Parts that were stored on the disk before a bucket was configured are still served to hosts, and no sweep of the disk removes them.
 func TestPartsOfBefore(t *testing.T) {
 	p := newPlace(t)
 	content := []byte("an old part")
@@ -176,7 +176,7 @@ func TestPartsOfBefore(t *testing.T) {
 	opened.Close()
 }
 
-// Sweeps remove what no build needs once it is a day old, at the node that decides; a new build keeps what it shares with an old one.
+// The leader's sweeps remove parts that no build needs once they are a day old. A new build keeps the parts that it shares with an old one.
 func TestSweep(t *testing.T) {
 	p := newPlace(t)
 	p.age.Store(int64(keepFor + time.Hour))
@@ -202,7 +202,7 @@ func TestSweep(t *testing.T) {
 	p.sweep(inUse, again)
 }
 
-// While the store does not show a manifest, a sweep removes nothing: what the manifest names could be lost.
+// While the store does not return a manifest, a sweep removes nothing, because it could remove parts that the manifest names.
 func TestFaults(t *testing.T) {
 	p := newPlace(t)
 	p.age.Store(int64(keepFor + time.Hour))
