@@ -34,7 +34,7 @@ import (
 
 const testFleet, testCompute, testLocation = "fleet-1", "host", "custom-home"
 
-// world is the door on a port, with the engine behind it.
+// world is the door on a port, with an engine.
 type world struct {
 	testing.TB
 	engine *engine.Engine
@@ -104,7 +104,7 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
-// until waits for a condition; the limit only ends a test that hangs.
+// until waits for a condition. The limit only ends a test that hangs.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
 	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
@@ -125,7 +125,7 @@ func (w *world) query(compute string) url.Values {
 	return url.Values{"FleetId": {testFleet}, "ComputeName": {compute}, "Authorization": {w.token(compute)}}
 }
 
-// agent is a client that keeps what it receives.
+// agent is a client that records the messages that it receives.
 type agent struct {
 	*world
 	conn *websocket.Conn
@@ -149,7 +149,7 @@ func (w *world) connect(q url.Values) *agent {
 	return w.keep(conn)
 }
 
-// keep reads what a connection receives.
+// keep records the messages of a connection.
 func (w *world) keep(conn *websocket.Conn) *agent {
 	a := &agent{world: w, conn: conn}
 	w.Cleanup(func() { _ = conn.Close() })
@@ -185,7 +185,7 @@ func (a *agent) send(text string) {
 	}
 }
 
-// wait waits for a message that has all of these parts, and takes it.
+// wait waits for a message that contains all of these parts, and removes it from the record.
 func (a *agent) wait(parts ...string) (found string) {
 	a.Helper()
 	a.until(fmt.Sprint("a message with ", parts), func() bool {
@@ -224,7 +224,7 @@ func (w *world) server(process string) {
 	w.must(&hosting.ReportHealth{Process: key(process), Healthy: true})
 }
 
-// game has a process host an active game session.
+// game makes a process host an active game session.
 func (w *world) game(process, name string) session.ID {
 	w.server(process)
 	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: 4}
@@ -236,7 +236,7 @@ func (w *world) game(process, name string) session.ID {
 
 func exitReport(reason string) exit.Report { return exit.Report{Reason: reason} }
 
-// The official agent's conversation, with its own messages: the golden files of package agentproto.
+// This replays the official agent's conversation with its own messages: the golden files of package agentproto.
 func TestOfficialAgent(t *testing.T) {
 	w := newWorld(t)
 	a := w.connect(w.query(testCompute))
@@ -283,7 +283,7 @@ func TestRuntimeOf(t *testing.T) {
 	}
 }
 
-// Agents that fetch builds get the build of a fleet with a URL, none where the service does not have the files.
+// Agents that fetch builds get the build of a fleet with a URL, or no build if the service does not have the files.
 func TestWorkOf(t *testing.T) {
 	s := &Server{config: Config{BuildURL: func(manifest string) string { return "https://service/" + manifest }}}
 	f := fleet.Fleet{Managed: &fleet.Managed{Build: "build-1", Manifest: "d"}, Runtime: &fleet.Runtime{}}
@@ -299,7 +299,7 @@ func TestWorkOf(t *testing.T) {
 	}
 }
 
-// What only `muster agent` gets.
+// This tests the messages that only `muster agent` gets.
 func TestNativeAgent(t *testing.T) {
 	w := newWorld(t)
 	a := w.native()
@@ -318,7 +318,7 @@ func TestNativeAgent(t *testing.T) {
 	a.wait(`"Status":"TERMINATING"`)
 }
 
-// A process that the service has given up and that still runs is ended by its agent.
+// A process that the service has given up, but that still runs, is ended by its agent.
 func TestOutlived(t *testing.T) {
 	w := newWorld(t)
 	a := w.connect(w.query(testCompute))
@@ -329,7 +329,7 @@ func TestOutlived(t *testing.T) {
 	a.wait(`"UnhealthyProcesses":["p"],"UnregisteredProcesses":[]`)
 }
 
-// An agent whose last heartbeat said that it ends takes its compute with it; one that only loses its connection does not.
+// The compute of an agent whose last heartbeat announced its end is removed. That of an agent that only loses its connection stays.
 func TestLastHeartbeat(t *testing.T) {
 	w := newWorld(t)
 	registered := func() (ok bool) {
@@ -349,7 +349,7 @@ func TestLastHeartbeat(t *testing.T) {
 	w.until("the compute to be deregistered", func() bool { return !registered() })
 }
 
-// The compute goes with its agent also when an older connection of that agent ends last. A new agent that has connected meanwhile keeps it.
+// The compute is removed with its agent even when an older connection of that agent ends last. It stays if a new agent has connected meanwhile.
 func TestOlderConnectionEndsLast(t *testing.T) {
 	for _, succeeded := range []bool{false, true} {
 		t.Run(fmt.Sprint("succeeded ", succeeded), func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestOlderConnectionEndsLast(t *testing.T) {
 	}
 }
 
-// Terminating a game session ends its process through the agent: at once if that is forced, otherwise when the process has not ended in time.
+// Terminating a game session ends its process through the agent: at once if it is forced, otherwise if the process has not ended in time.
 func TestTerminatedByTheAgent(t *testing.T) {
 	w := newWorldOf(t, func(c *cell.Config) { c.Hosting.TerminateGrace = time.Millisecond })
 	if w.door.Has(testFleet, testCompute) {
@@ -410,7 +410,7 @@ func TestTerminatedByTheAgent(t *testing.T) {
 	}
 }
 
-// A host that is about to be taken away gets no game sessions any more, and its server processes are asked to end; once, however many heartbeats say so.
+// A host that is about to be reclaimed gets no more game sessions, and its server processes are asked to end. That happens once, however many heartbeats announce it.
 func TestInterruptedHost(t *testing.T) {
 	w := newWorld(t)
 	a := w.connect(w.query(testCompute))
@@ -448,7 +448,7 @@ func TestInterruptedHost(t *testing.T) {
 	}
 }
 
-// A host that is about to be taken away is drained again when it has become another compute meanwhile.
+// A host that is about to be reclaimed is drained again if it has become another compute meanwhile.
 func TestInterruptedHostMoves(t *testing.T) {
 	w := newWorld(t)
 	a := w.bound()
@@ -494,7 +494,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A replaced token ends the connections that came with it, or moves them to the new one.
+// Connections that used a replaced token are closed, or get the new token.
 func TestTokenReplaced(t *testing.T) {
 	w := newWorld(t)
 	a := w.native()
@@ -507,7 +507,7 @@ func TestTokenReplaced(t *testing.T) {
 	w.until("both to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 0 })
 }
 
-// A connection holds no more than this many bytes of memory while its agent is silent.
+// The memory of a connection is bounded while its agent is silent.
 func TestMemoryOfAnAgent(t *testing.T) {
 	const n, most = 200, 30 << 10
 	w := newWorld(t)
@@ -542,7 +542,7 @@ func heap() int {
 	return int(m.HeapInuse + m.StackInuse)
 }
 
-// How long the end of a process takes until its players are free, over the connection of its agent.
+// BenchmarkDeathToPlayersFreed measures the time from the end of a process, reported over its agent's connection, until its players are free.
 func BenchmarkDeathToPlayersFreed(b *testing.B) {
 	w := newWorld(b)
 	a := w.native()

@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// vaults are the archives of other nodes, with pages so small that there are many.
+// vaults has the archives of other nodes, with pages so small that there are many.
 type vaults struct {
 	lock  sync.Mutex
 	nodes map[string]*member
@@ -96,7 +96,7 @@ func (v *vaults) onPage(f func(node string) error) {
 	v.page = f
 }
 
-// bygone is what has ended in a test, and left memory.
+// bygone has the records of a test that have ended and left memory.
 type bygone struct {
 	games   []session.ID
 	players map[session.ID]int // a seat of each game
@@ -104,7 +104,7 @@ type bygone struct {
 
 var seats atomic.Int64
 
-// endGames lets games with a player each begin and end, and waits until they have left memory at a node.
+// endGames begins and ends games with a player each, and waits until they have left a node's memory.
 func (c *cluster) endGames(m *member, name string, n int) (b bygone) {
 	c.Helper()
 	h := c.house(m)
@@ -122,7 +122,7 @@ func (c *cluster) endGames(m *member, name string, n int) (b bygone) {
 	return b
 }
 
-// forgotten waits until nothing that has ended is in the memory of a node.
+// forgotten waits until no ended record is in the memory of a node.
 func (c *cluster) forgotten(m *member) {
 	c.Helper()
 	until(c.T, "what ended to leave memory", func() bool {
@@ -132,7 +132,7 @@ func (c *cluster) forgotten(m *member) {
 	})
 }
 
-// answers checks that a node answers for what has ended.
+// answers checks that a node answers requests for ended records.
 func (c *cluster) answers(m *member, all ...bygone) error {
 	for _, b := range all {
 		for _, id := range b.games {
@@ -171,7 +171,7 @@ func (c *cluster) answers(m *member, all ...bygone) error {
 	return nil
 }
 
-// contents has all records of an archive that have not expired.
+// contents returns all records of an archive that have not expired.
 func contents(t *testing.T, a archive.Archive) (all []archive.Record) {
 	t.Helper()
 	page, err := a.Page(t.Context(), archive.Place{}, 1<<40)
@@ -199,8 +199,8 @@ func (c *cluster) complete(m, with *member) {
 	}
 }
 
-// newArchives is a cluster of two whose first node leads, and a disk for a third one, which receives nothing before a snapshot: one of its own would
-// say that its archive has what ended before.
+// newArchives returns a cluster of two whose first node leads, and a disk for a third node. The third receives a snapshot first: a snapshot of its own
+// would claim that its archive has the earlier records.
 func newArchives(t *testing.T) (c *cluster, others *vaults, config engine.Config, third *disk) {
 	others = &vaults{nodes: map[string]*member{}, sent: map[string]bool{}}
 	config = engine.Config{EndedLinger: time.Nanosecond, SnapshotEvery: 1 << 10, Archives: others}
@@ -214,8 +214,8 @@ func newArchives(t *testing.T) (c *cluster, others *vaults, config engine.Config
 	return c, others, config, third
 }
 
-// TestJoinerGetsTheArchive: a node that begins with a snapshot answers for what ended before, while its own archive has nothing, while it is copied, and
-// once it is complete. What ends meanwhile is in it, too.
+// TestJoinerGetsTheArchive: a node that begins with a snapshot answers for earlier records while its own archive is empty, while it is copied, and
+// once it is complete. The archive also gets the records that end meanwhile.
 func TestJoinerGetsTheArchive(t *testing.T) {
 	c, others, config, disk := newArchives(t)
 	leader := c.members[0]
@@ -262,7 +262,7 @@ func TestJoinerGetsTheArchive(t *testing.T) {
 	}
 }
 
-// TestCopyGoesOn: a copy goes on with the next node when one dies, and after a kill of the node that copies, and does not begin anew.
+// TestCopyGoesOn: a copy continues with the next node when one dies, and after a kill of the copying node. It does not start again.
 func TestCopyGoesOn(t *testing.T) {
 	c, others, config, disk := newArchives(t)
 	leader := c.members[0]
@@ -333,7 +333,7 @@ func TestCopyGoesOn(t *testing.T) {
 	}
 }
 
-// history has records of the past, which ended hours apart.
+// history returns records that ended in the past, hours apart.
 func history(now time.Time, n int) (records []archive.Record) {
 	for i := range n {
 		at := now.Add(-time.Duration(i) * time.Hour).UnixMilli()
@@ -342,7 +342,7 @@ func history(now time.Time, n int) (records []archive.Record) {
 	return records
 }
 
-// TestNoArchiveToAsk: a node that lacks records says so, instead of "not found" and short lists, while no other one can be asked. It goes on to take commands, and
+// TestNoArchiveToAsk: while no other node can be asked, a node that lacks records says so, instead of "not found" and incomplete lists. It still accepts commands, and
 // an operator can accept the loss.
 func TestNoArchiveToAsk(t *testing.T) {
 	c, _, config, disk := newArchives(t)
@@ -374,7 +374,7 @@ func TestNoArchiveToAsk(t *testing.T) {
 	}
 }
 
-// TestLaggedNodeCopiesThePart: a node that lagged copies what it missed, also while it misses more, and not what it has.
+// TestLaggedNodeCopiesThePart: a node that lagged copies only the records that it missed, even while it misses more.
 func TestLaggedNodeCopiesThePart(t *testing.T) {
 	c, others, config, disk := newArchives(t)
 	leader := c.members[0]
@@ -417,7 +417,7 @@ func TestLaggedNodeCopiesThePart(t *testing.T) {
 	}
 }
 
-// TestNobodyForgetsFirst: no node lets a record leave memory while its archive does not take it, whatever its role, and however it changes.
+// TestNobodyForgetsFirst: no node lets a record leave memory before its archive has stored it, whatever the node's role and however that changes.
 func TestNobodyForgetsFirst(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{EndedLinger: time.Nanosecond})
 	past := archivetest.NewMemory(1)
@@ -479,7 +479,7 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	})
 }
 
-// fullArchive holds writes up while it is full.
+// fullArchive delays writes while it is full.
 type fullArchive struct {
 	archive.Archive
 	full    atomic.Bool
@@ -502,7 +502,7 @@ func (a *fullArchive) Put(ctx context.Context, records []archive.Record) error {
 	return a.Archive.Put(ctx, records)
 }
 
-// TestNodeLeavesTheCluster: a node that is opened alone, with entries in its journal that it had not applied, stores what leaves memory with them.
+// TestNodeLeavesTheCluster: a node is opened alone, with entries in its journal that it had not applied. It archives the records that leave memory with them.
 func TestNodeLeavesTheCluster(t *testing.T) {
 	c := newCluster(t, 2, engine.Config{EndedLinger: time.Nanosecond})
 	leader, other := c.members[0], c.members[1]

@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// wires connect the nodes of a cluster, and lose what a test wants them to lose.
+// wires connects the nodes of a cluster, and loses messages as a test requires.
 type wires struct {
 	c *cluster
 
@@ -57,7 +57,7 @@ func (w *wires) lead(m *member, fails func() journaltest.Fault) error {
 	return err
 }
 
-// draw says what becomes of a question.
+// draw decides the fate of a request.
 func (w *wires) draw() (to *member, lost, answerLost, repeated bool, delay time.Duration) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -104,7 +104,7 @@ func (w *wires) Index(context.Context) (uint64, error) {
 
 func (w *wires) Verify(context.Context) error { panic("asked of a node") }
 
-// wired are the wires of one node.
+// wired has the wires of one node.
 type wired struct {
 	*wires
 	self *member
@@ -121,7 +121,7 @@ func (w *wired) Verify(context.Context) error {
 	return nil
 }
 
-// cut takes the leader from everyone's sight.
+// cut hides the leader from all nodes.
 func (w *wires) cut() {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -142,7 +142,7 @@ func sees(t *testing.T, m *member, location string) (there bool) {
 	}
 }
 
-// TestAnyNode: every node takes commands and fills in their results, and what one was told is true at the others at once.
+// TestAnyNode: every node accepts commands and fills in their results. A change that one node acknowledged is visible at the others at once.
 func TestAnyNode(t *testing.T) {
 	c, w := newWired(t, 3, engine.Config{})
 	if err := w.lead(c.members[0], nil); err != nil {
@@ -170,7 +170,7 @@ func TestAnyNode(t *testing.T) {
 	c.agree()
 }
 
-// TestNoLeader: without a node that decides, commands and reads wait, and are refused after a while; nothing stale is shown.
+// TestNoLeader: without a leader, commands and reads wait, and are refused after a while. No read returns stale data.
 func TestNoLeader(t *testing.T) {
 	c, w := newWired(t, 2, engine.Config{Patience: 50 * time.Millisecond})
 	if err := w.lead(c.members[0], nil); err != nil {
@@ -192,8 +192,8 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
-// TestOneEffectThroughFaults: leaders come and go, questions and answers are lost and delivered twice, appends fail with either outcome. Yet each command
-// has one effect: creating what exists and deleting what does not are refused, so a second effect, or a first one that was forgotten, would be an error.
+// TestOneEffectThroughFaults: leaders change, requests and answers are lost and delivered twice, appends fail with either outcome. Yet each command has
+// one effect. The test notices a second or a forgotten effect, because creating an existing record or deleting a missing one is an error.
 func TestOneEffectThroughFaults(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestOneEffectThroughFaults(t *testing.T) {
 	}
 }
 
-// join opens another node, with peers and a disk of the test's choice.
+// join opens another node, with the peers and the log of the test.
 func (c *cluster) join(config engine.Config, log engine.Log) *engine.Engine {
 	c.Helper()
 	vault, err := archivetest.NewMemory(1).Open()
@@ -275,7 +275,7 @@ func (c *cluster) join(config engine.Config, log engine.Log) *engine.Engine {
 	return e
 }
 
-// TestDeposedLeader: a node that does not know yet that another one leads refuses nothing on the ground of what it has.
+// TestDeposedLeader: a node that does not know yet that another one leads refuses no command because of its own outdated state.
 func TestDeposedLeader(t *testing.T) {
 	c, w := newWired(t, 2, engine.Config{})
 	c.group.lock.Lock()
@@ -297,7 +297,7 @@ func TestDeposedLeader(t *testing.T) {
 	}
 }
 
-// slowDisk holds up the next load of a snapshot.
+// slowDisk delays the next load of a snapshot.
 type slowDisk struct {
 	engine.Log
 	hold             atomic.Bool
@@ -312,7 +312,8 @@ func (d *slowDisk) LatestSnapshot(ctx context.Context) (uint64, io.ReadCloser, e
 	return d.Log.LatestSnapshot(ctx)
 }
 
-// TestVoidStateIsNotShown: while a node drops what it decided in vain, a reader neither sees it, nor takes another entry with its number for it.
+// TestVoidStateIsNotShown: while a node drops uncommitted changes, a reader does not see them. It also does not mistake another entry with the same
+// number for them.
 func TestVoidStateIsNotShown(t *testing.T) {
 	c, w := newWired(t, 2, engine.Config{})
 	d := &disk{group: c.group}
@@ -358,7 +359,7 @@ func TestVoidStateIsNotShown(t *testing.T) {
 	}
 }
 
-// deaf loses the first answer, and then does what a test wants.
+// deaf loses the first answer, and then calls a function of the test.
 type deaf struct {
 	*wires
 	asked atomic.Int32
@@ -374,7 +375,7 @@ func (d *deaf) Execute(ctx context.Context, r *engine.Request) ([]byte, error) {
 	return answer, err
 }
 
-// TestRefusedBeforeItIsDecided: a node without room refuses a command that had its effect at an earlier attempt. That is no answer.
+// TestRefusedBeforeItIsDecided: a node without room refuses a command whose earlier attempt took effect. That refusal does not count as the answer.
 func TestRefusedBeforeItIsDecided(t *testing.T) {
 	var short atomic.Bool
 	c, w := newWired(t, 2, engine.Config{Short: func() error {
@@ -400,7 +401,7 @@ func TestRefusedBeforeItIsDecided(t *testing.T) {
 	}
 }
 
-// TestClosedWhileWaiting: who waits for a leader at a node that is closed does not ask on.
+// TestClosedWhileWaiting: a caller that waits for a leader stops asking when its node is closed.
 func TestClosedWhileWaiting(t *testing.T) {
 	c, w := newWired(t, 1, engine.Config{})
 	d := &deaf{wires: w, then: func() {}}
@@ -416,7 +417,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 	}
 }
 
-// found is a form that says when the answer of an earlier attempt was found.
+// found is a form that reports when the answer of an earlier attempt was found.
 type found struct {
 	*commandcodec.Form
 	found chan struct{}
@@ -427,8 +428,8 @@ func (f found) Fill(cmd kernel.Command, answer []byte) error {
 	return f.Form.Fill(cmd, answer)
 }
 
-// TestVoidBesideAnEffectThatIsLost: a node is about to record that a request had no effect, and finds that of an earlier attempt, whose append then fails.
-// The request has an effect only once that is durable.
+// TestVoidBesideAnEffectThatIsLost: a node is about to record that a request had no effect, and finds the effect of an earlier attempt, whose append then
+// fails. The request counts as effective only once that append is durable.
 func TestVoidBesideAnEffectThatIsLost(t *testing.T) {
 	c, w := newWired(t, 1, engine.Config{})
 	m := c.members[0]

@@ -31,7 +31,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// backend is a studio's that is asked, with a door that asks it, and players.
+// backend is a studio's backend, with a door that calls its hooks, and players.
 type backend struct {
 	*testing.T
 	engine *engine.Engine
@@ -53,7 +53,7 @@ type question struct {
 
 const yes = `{"allow":true}`
 
-// newBackend opens a door with some hooks on. Until they are given another answer they say yes.
+// newBackend opens a door with some hooks enabled. Their initial answer is yes.
 func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Name) *backend {
 	t.Helper()
 	s := &backend{T: t, tokens: map[string]string{}, answers: map[playerhooks.Name]func(map[string]any) (int, string){}}
@@ -85,7 +85,7 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 	return s
 }
 
-// hall is a fleet, a queue over it, and a matchmaking queue of two teams of one or two.
+// hall makes a fleet, a queue over it, and a matchmaking queue for two teams of one or two players.
 func (s *backend) hall() {
 	s.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
 	s.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
@@ -130,14 +130,14 @@ func (s *backend) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// says sets what a hook answers from now on.
+// says sets the further answers of a hook.
 func (s *backend) says(n playerhooks.Name, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[n] = func(map[string]any) (int, string) { return http.StatusOK, text }
 }
 
-// breaks lets a hook answer with an error.
+// breaks makes a hook answer with an error.
 func (s *backend) breaks(n playerhooks.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *backend) wantAsked(names ...playerhooks.Name) []question {
 	return all
 }
 
-// call makes a call of a player, and a login before the first one.
+// call makes a player's call, and logs the player in before the first one.
 func (s *backend) call(player, name, body string) (status int, answer map[string]any) {
 	s.Helper()
 	if s.tokens[player] == "" && name != "Session.Login" {
@@ -213,7 +213,7 @@ func (s *backend) party(player string) string {
 	return s.ok(player, "Party.CreateParty", `{"joinability":"OPEN"}`)["party"].(map[string]any)["party_id"].(string)
 }
 
-// activate gives the placement of a game a server process that begins.
+// activate gives the placement of a game a server process, which activates it.
 func (s *backend) activate(id string) {
 	s.Helper()
 	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}
@@ -225,7 +225,7 @@ func (s *backend) activate(id string) {
 	s.do(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
-// A no of the studio ends the call, and nothing has changed; a silent studio is what the policy says.
+// A refusal by the studio fails the call, and nothing is changed. If the studio does not answer, the policy decides.
 func TestHooksOfParties(t *testing.T) {
 	for hook, tc := range map[playerhooks.Name]struct {
 		name, code string
@@ -272,7 +272,7 @@ func TestHooksOfParties(t *testing.T) {
 	s.wantAsked(playerhooks.BeforeCreateParty)
 }
 
-// No hook is called about what the service refuses by itself, or about repeats.
+// No hook is called for requests that the service itself refuses, or for repeats.
 func TestHooksAreNotAskedInVain(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeJoinParty, playerhooks.BeforeInvite)
 	s.refused("ann", "Party.JoinPartyById", `{"party_id":"pty-00000000-0000-4000-8000-000000000000"}`, "PARTY_NOT_FOUND")
@@ -296,7 +296,7 @@ func TestHooksAreNotAskedInVain(t *testing.T) {
 	}
 }
 
-// The studio adds attributes, PlayerData and the order of locations to a search; they come with the match.
+// The studio adds attributes, PlayerData and the order of locations to a search. They are in the match.
 func TestHooksOfSearches(t *testing.T) {
 	all := []playerhooks.Name{playerhooks.BeforeEnterMatchmaking, playerhooks.BuildPlayerData, playerhooks.ChooseRegions}
 	s := newBackend(t, playerhooks.Deny, all...)
@@ -365,7 +365,7 @@ func (s *backend) dataOf(playerSession string) (data string) {
 	return data
 }
 
-// While the studio is asked about a party, a player joins it: the answer does not apply to the new member.
+// A player joins a party while the studio is asked about it: the answer does not apply to the new member.
 func TestPartyChangesWhileAsked(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeEnterMatchmaking)
 	party := s.party("ann")
@@ -389,7 +389,7 @@ func TestPartyChangesWhileAsked(t *testing.T) {
 	}
 }
 
-// A game of a player's own: the studio chooses its location and properties, decides about joins with a code, and about changes of its
+// For a player's own game the studio chooses location and properties, and decides about joins with a code and about changes of
 // attributes.
 func TestHooksOfDirectGames(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeDirectJoin, playerhooks.BuildPlayerData, playerhooks.BeforePlayerUpdate, playerhooks.ChooseRegions)
@@ -433,7 +433,7 @@ func TestHooksOfDirectGames(t *testing.T) {
 	s.refused("eve", "GameInstance.UpdateGameInstance", `{"attributes":{}}`, "NOT_IN_GAME")
 }
 
-// Without hooks players' own games are the operator's matter alone; attributes are not changed, codes not taken.
+// Without hooks only the operator decides about players' own games. Attributes cannot be changed, and codes are not accepted.
 func TestDirectGamesWithoutHooks(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny)
 	id := s.ok("ann", "GameInstance.CreateGameInstance", `{}`)["game_instance"].(map[string]any)["game_instance_id"].(string)
@@ -445,7 +445,7 @@ func TestDirectGamesWithoutHooks(t *testing.T) {
 	s.wantAsked()
 }
 
-// A player comes back into a game: the PlayerData of the new reservation is asked for.
+// When a player returns to a game, the studio is asked for the PlayerData of the new reservation.
 func TestHookOfReconnect(t *testing.T) {
 	s := newBackend(t, playerhooks.Allow, playerhooks.BuildPlayerData)
 	s.says(playerhooks.BuildPlayerData, `{"players":{"ann":"first"}}`)
@@ -477,7 +477,7 @@ func TestHookOfReconnect(t *testing.T) {
 	}
 }
 
-// The studio's word about a penalty comes after it; a silent studio leaves it as it was computed.
+// The studio decides about a penalty after it was imposed. If it does not answer, the penalty stays as computed.
 func TestHookOfPenalties(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy playerhooks.OnTimeout
@@ -529,7 +529,7 @@ func TestHookOfPenalties(t *testing.T) {
 	}
 }
 
-// A node that takes over while the studio has a question about a penalty asks it again, and the studio's word counts once.
+// If the leader changes while the studio is asked about a penalty, the new leader asks again, and the studio's decision counts once.
 func TestPenaltyOverOffices(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.DecidePenalty)
 	asked, release := make(chan struct{}, 10), make(chan struct{})

@@ -50,8 +50,8 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-// The token of the generation before works to its end. An expired one brings back a live process that has lost its
-// connection; it starts no process, and takes over none.
+// The token of the previous generation is valid until it expires. With an expired one a live process that has lost its connection may
+// reconnect. It cannot start a process or take one over.
 func TestTokensExpire(t *testing.T) {
 	w := newWorld(t)
 	first := w.token()
@@ -71,7 +71,7 @@ func TestTokensExpire(t *testing.T) {
 	w.connect("new")
 }
 
-// Server SDKs never correct their clock, so it may be further off than that of a client of the API.
+// Server SDKs never correct their clock, so it may be further off than the clock of an API client.
 func TestGameServersClockMayBeFifteenMinutesOff(t *testing.T) {
 	w := newWorld(t)
 	key, err := w.keys.Create(identity.Backend, "game servers")
@@ -140,8 +140,8 @@ func TestSignedConnections(t *testing.T) {
 	token.ok(token.Heartbeat(background, true))
 }
 
-// A C++ server that reconnects because its requests timed out sends no credentials. Neither does an attacker, so neither
-// gets in, and the connection of the real process stays the current one.
+// A C++ server that reconnects because its requests timed out sends no credentials. Neither does an attacker, so both are
+// refused, and the connection of the real process stays the current one.
 func TestNoReturnWithoutCredentials(t *testing.T) {
 	w := newWorld(t)
 	key, err := w.keys.Create(identity.Backend, "game servers")
@@ -169,7 +169,7 @@ func TestNoReturnWithoutCredentials(t *testing.T) {
 	refusedWith(t, err, http.StatusForbidden)
 }
 
-// A link knows what authorised it, so that it can end together with that.
+// A link knows the credential that authorised it, so that it can end together with it.
 func TestLinksKnowTheirCredential(t *testing.T) {
 	w := newWorld(t)
 	key, err := w.keys.Create(identity.Backend, "game servers")
@@ -199,7 +199,7 @@ func TestLinksKnowTheirCredential(t *testing.T) {
 	}
 }
 
-// A token of an earlier registration opens nothing, and connections that came with one end.
+// A token of an earlier registration is refused, and connections that used one are closed.
 func TestTokensOfAnEarlierRegistration(t *testing.T) {
 	w := newWorld(t)
 	register := func(id byte) {
@@ -234,7 +234,7 @@ func TestTokensOfAnEarlierRegistration(t *testing.T) {
 	w.connect("p", with(fresh))
 }
 
-// A token that an operator has replaced is void at once, and so are the connections that came with it. One that came with
+// A token that an operator has replaced is void at once, and connections that used it are closed. A connection that used
 // a signature stays.
 func TestRotatedToken(t *testing.T) {
 	w := newWorld(t)
@@ -261,7 +261,7 @@ func TestRotatedToken(t *testing.T) {
 	w.connect("p")
 }
 
-// On request connections stay, and their processes get the new token.
+// On request the connections stay, and their processes get the new token.
 func TestRotatedTokenKeepsLinks(t *testing.T) {
 	w := newWorld(t)
 	before := w.token()
@@ -277,7 +277,7 @@ func TestRotatedTokenKeepsLinks(t *testing.T) {
 	s.again(func(o *linkclient.Options) { o.Token = p.fresh.AuthToken })
 }
 
-// Of connections that come at once the one that the core knows as the last gets the pushes, whichever was let in last.
+// Of simultaneous connections the one that the core knows as the latest gets the pushes, whichever was accepted last.
 func TestConnectionsAtOnce(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Periods.Superseded = time.Hour
@@ -305,7 +305,7 @@ func TestConnectionsAtOnce(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#accept-9: both connections work, requests that came by the old one are answered, and then the old one is closed.
+// docs/spec/server-sdk.md#accept-9: both connections work, requests on the old one are answered, and then the old one is closed.
 func TestRefreshConnection(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })
 	s := w.ready("p", secure, path("/game"))
@@ -349,7 +349,7 @@ func TestSupersededConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#accept-6: the same game session afterwards, nothing pushed again, nothing activated again.
+// docs/spec/server-sdk.md#accept-6: the process still has the same game session, with no second push and no second activation.
 func TestReconnect(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -366,7 +366,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// What was owed while the process was away is pushed when it is back.
+// Pushes that were due while the process was disconnected are sent when it is back.
 func TestOwedPushes(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -400,7 +400,7 @@ func TestRepeatedRequests(t *testing.T) {
 	next := s.again()
 	next.ok(accept(next, "r1", ann))
 
-	// Committed, but the answer is lost with the connection; and the service goes down before the repeat.
+	// The request is committed, but its answer is lost with the connection, and the service restarts before the repeat.
 	next.Go("AcceptPlayerSession", linkclient.PlayerMembers(arn, bob), func(linkclient.Answer, error) {})
 	_ = next.Text(`{"Action":"RemovePlayerSession","RequestId":"r4","GameSessionId":"` + arn + `","PlayerSessionId":"` + ann + `"}`)
 	w.until("bob and ann", func() bool { return w.playerStatus(bob) == "ACTIVE" && w.playerStatus(ann) == "COMPLETED" })
@@ -417,7 +417,7 @@ func TestRepeatedRequests(t *testing.T) {
 	last.ok(err)
 }
 
-// docs/spec/server-sdk.md#accept-7 and #accept-18: the service goes down in good order; no close frame is sent, every game server comes back, none counts as crashed.
+// docs/spec/server-sdk.md#accept-7 and #accept-18: the service shuts down normally. It sends no close frame, every game server returns, and none counts as crashed.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	servers := map[string]*server{}
@@ -490,7 +490,7 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats are answered, of this process and of others.
+// docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats of all processes are answered.
 func TestSlowServiceAnswersPings(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.ready("p"), w.ready("other")

@@ -40,8 +40,8 @@ const (
 	testRegion   = "us-east-1"
 )
 
-// world is a whole service behind a port, without the API: commands go to the engine directly. Its clock is the real one
-// plus what a test moves it by, and it can be stopped and started again.
+// world is a whole service on a port, without the API: commands go to the engine directly. Its clock is the real one
+// plus an offset that tests set, and it can be stopped and started again.
 type world struct {
 	testing.TB
 	config  Config
@@ -63,7 +63,7 @@ type world struct {
 	stop    func()
 }
 
-// quick are periods for tests that wait for them to pass.
+// quick returns periods for tests that wait for them to pass.
 func quick() Periods {
 	p := DefaultPeriods()
 	p.Settle, p.Superseded, p.Watch = 50*time.Millisecond, 50*time.Millisecond, 5*time.Millisecond
@@ -95,7 +95,7 @@ func newWorld(t testing.TB, change ...func(*world)) *world {
 	return w
 }
 
-// heldJournal lets a test hold appends up.
+// heldJournal lets a test delay appends.
 type heldJournal struct {
 	journal.Journal
 	w *world
@@ -158,7 +158,7 @@ func (w *world) start() {
 	}
 }
 
-// restart stops the service in good order, lets time pass and starts it again at the same address.
+// restart stops the service normally, lets time pass and starts it again at the same address.
 func (w *world) restart(down time.Duration) {
 	w.Helper()
 	w.stop()
@@ -181,7 +181,7 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
-// until waits for a condition; the limit only ends a test that hangs.
+// until waits for a condition. The limit only ends a test that hangs.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
 	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
@@ -222,7 +222,7 @@ func (w *world) game(id session.ID) session.GameSession {
 	return g
 }
 
-// create makes a game session as soon as a process is free.
+// create makes a game session once a process is free.
 func (w *world) create(players int32) session.GameSession {
 	w.Helper()
 	cmd := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-" + uuid.NewString(), Title: "Debug", PlayersMax: players}
@@ -323,7 +323,7 @@ func (w *world) tryConnect(process string, change ...func(*linkclient.Options)) 
 	return s, nil
 }
 
-// ready connects a process and makes it eligible.
+// ready connects a process and makes it eligible for game sessions.
 func (w *world) ready(process string, change ...func(*linkclient.Options)) *server {
 	w.Helper()
 	s := w.connect(process, change...)
@@ -383,7 +383,7 @@ func (s *server) noPush() {
 	}
 }
 
-// ended waits for the end of the connection and returns the close code, 0 when there was no close frame.
+// ended waits for the end of the connection and returns the close code, or 0 if there was no close frame.
 func (s *server) ended() int {
 	s.w.Helper()
 	select {
@@ -404,7 +404,7 @@ func (s *server) host(players int32) session.GameSession {
 	return s.w.hostOn(map[string]*server{s.opt.Process: s}, players)
 }
 
-// hostOn makes a game session, and activates it on whichever of the processes got it.
+// hostOn makes a game session, and activates it on the process that got it.
 func (w *world) hostOn(servers map[string]*server, players int32) session.GameSession {
 	w.Helper()
 	g := w.create(players)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestT5Login: a login changes no key in any phase, takes the control, and tells the old client.
+// TestT5Login: in any phase a login changes no key, takes control, and notifies the old client.
 func TestT5Login(t *testing.T) {
 	for phase := range phases {
 		w := newFlowWorld(t, nil)
@@ -40,7 +40,7 @@ func TestT5Login(t *testing.T) {
 	}
 }
 
-// TestT5Reject is duplicateLogin=REJECT.
+// TestT5Reject checks duplicateLogin=REJECT.
 func TestT5Reject(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.RejectDuplicates = true })
 	w.online("me")
@@ -52,7 +52,7 @@ func TestT5Reject(t *testing.T) {
 	w.must(again())
 }
 
-// TestT5Flapping: too many logins that replace one another are stopped for both devices; the session that is there stays.
+// TestT5Flapping: too many logins that replace one another are refused on both devices. The present session stays.
 func TestT5Flapping(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me")
@@ -67,7 +67,7 @@ func TestT5Flapping(t *testing.T) {
 	w.login("me")
 }
 
-// Five logins that replace one another within any minute lock, not five since the first one of a minute.
+// Five logins that replace one another within any minute lock the player, not five since the first one of a minute.
 func TestT5FlappingWindowSlides(t *testing.T) {
 	for _, test := range []struct {
 		at    []time.Duration
@@ -92,7 +92,7 @@ func TestT5FlappingWindowSlides(t *testing.T) {
 	}
 }
 
-// What release 0.1 has counted goes on to count, all of it as of the first login.
+// Logins that release 0.1 has counted still count, all with the time of the first one.
 func TestT5FlappingOfEarlierReleases(t *testing.T) {
 	for _, test := range []struct {
 		wait  time.Duration
@@ -110,7 +110,7 @@ func TestT5FlappingOfEarlierReleases(t *testing.T) {
 	}
 }
 
-// TestT5Expiry: a login session without a sign of life ends, and the keys stay.
+// TestT5Expiry: a login session whose client is silent expires, and the keys stay.
 func TestT5Expiry(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.OfflineRemoval = time.Hour })
 	w.party("a", "b")
@@ -131,7 +131,7 @@ func TestT5Expiry(t *testing.T) {
 	w.refused(&playerflow.LeaveParty{Caller: w.as("a")}, flow.SessionNotFound)
 }
 
-// TestT5Ban takes a player out of everything.
+// TestT5Ban: a ban removes a player from party, search and game.
 func TestT5Ban(t *testing.T) {
 	for phase := range phases {
 		w := newFlowWorld(t, nil)
@@ -192,7 +192,7 @@ func TestT5Restart(t *testing.T) {
 	w.wantPhase("c", flow.InGame)
 }
 
-// TestPresence: polls count as presence, a second stream takes over without a flicker, a late word of the first is ignored.
+// TestPresence: polls count as presence, a second stream takes over without a change of presence, and a late report about the first is ignored.
 func TestPresence(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
@@ -220,7 +220,7 @@ func TestPresence(t *testing.T) {
 	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence PartyMemberPresence")
 }
 
-// TestLoginTicket: once, for its player, for a while.
+// TestLoginTicket: a login ticket is valid once, for its player, for a limited time.
 func TestLoginTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	hash := w.id()
@@ -238,7 +238,7 @@ func TestLoginTicket(t *testing.T) {
 	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
 }
 
-// TestTokens: the old one is good for a while after a rotation, and says later that it is stale.
+// TestTokens: after a rotation the old token is valid for a while, and then refused as stale.
 func TestTokens(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")
@@ -258,7 +258,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestFlowOff: without the setting nothing of it is there.
+// TestFlowOff: without the setting, player flow is not available.
 func TestFlowOff(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	for _, cmd := range []kernel.Command{&playerflow.Login{Player: "a"}, &playerflow.CreateParty{}, &playerflow.MakeGame{}, &playerflow.BanPlayer{}, &playerflow.AttachStream{}} {
@@ -268,7 +268,7 @@ func TestFlowOff(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff: what is left of player flow comes to its end when it is switched off.
+// TestSwitchedOff: when player flow is switched off, its remaining records end.
 func TestSwitchedOff(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.search("a", "b")
@@ -294,7 +294,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestExplainStuck: in every phase the explanation says what holds the player, and until when.
+// TestExplainStuck: in every phase the explanation says what holds the player and until when.
 func TestExplainStuck(t *testing.T) {
 	for phase, want := range []string{"", "PARTY_ID:", "MATCHMAKING_ID:the ticket's timeout PARTY_ID:",
 		"GAME_INSTANCE_ID:reservationTimeout, and then the hold on the seat PARTY_ID:the end of the game, and then offlineRemoval or staleExpiration",
@@ -328,7 +328,7 @@ func TestExplainStuck(t *testing.T) {
 	}
 }
 
-// TestFlowQueues lists what players may enter.
+// TestFlowQueues: the list has the queues that players may enter.
 func TestFlowQueues(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Queues = []flow.QueueConfig{{Name: acceptQueue, PartyMax: 2, Own: []flow.Setting{{Name: "reconnect", Value: `"REQUIRED"`}}}, {Name: testQueue}}
@@ -344,7 +344,7 @@ func TestFlowQueues(t *testing.T) {
 	}
 }
 
-// TestLongDowntime: the wall clock forgets a player of whom the contact clock still remembers something.
+// TestLongDowntime: by the wall clock a player is forgotten, while by the contact clock some of the player's records are still needed.
 func TestLongDowntime(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
@@ -368,5 +368,5 @@ func TestLongDowntime(t *testing.T) {
 	w.login("b")
 }
 
-// online1 is a player who is online.
+// online1 makes a player online and returns the player's name.
 func (w *flowWorld) online1(player string) string { w.online(player); return player }

@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// storyRules match two teams of one to two players.
+// storyRules is a rule set for two teams of one or two players.
 const storyRules = `{"ruleLanguageVersion":"1.0","teams":[{"name":"red","minPlayers":1,"maxPlayers":2},{"name":"blue","minPlayers":1,"maxPlayers":2}]}`
 
-// storyCommands make the commands of a line.
+// storyCommands has the functions that make the commands of a line.
 var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 	// Hosting
 	"server": func(s *story, a words) (all []kernel.Command) {
@@ -307,14 +307,14 @@ func (s *story) online(players ...string) (all []kernel.Command) {
 	return all
 }
 
-// storyLooks are the lines that ask, or that move the clock.
+// storyLooks has the functions for lines that only read, or move the clock.
 var storyLooks = map[string]func(s *story, a words){
 	"wait":    func(s *story, a words) { s.wait(a.duration(a.one())) },
 	"stall":   func(s *story, a words) { s.now = s.now.Add(a.duration(a.one())) },
 	"restart": func(s *story, a words) { s.restart(a.duration(a.or("down", "0s"))) },
 	"state":   func(s *story, a words) { s.printState() },
 	"verify": func(s *story, a words) {
-		// What a game server asks about the connection token that came with the details: Game.VerifyPlayer.
+		// A game server's check of the connection token that was in the details: Game.VerifyPlayer.
 		v := s.cell.View()
 		m, err := v.VerifyPlayer(s.gameOf(a), domain.PlayerSessionID(s.id(a.or("with", ""))), uint32(a.number("epoch", 1)), a.number("attempt", 1))
 		if err != nil {
@@ -335,7 +335,7 @@ func (s *story) request() uint64 {
 	return kernel.RequestHash(fmt.Sprint("request-", s.seed))
 }
 
-// serverOf is a server process with the game session that it got last.
+// serverOf returns a server process with the latest game session that it got.
 func (s *story) serverOf(process string) (fleet.Key, session.ID) {
 	game, ok := s.hosted[process]
 	if !ok {
@@ -344,7 +344,7 @@ func (s *story) serverOf(process string) (fleet.Key, session.ID) {
 	return storyProcess(process), game
 }
 
-// seat is a player session with its server: the one that is named, or the one that waits for the player, or is the player's.
+// seat returns a player session with its server: the named one, or the one that waits for the player, or the player's present one.
 func (s *story) seat(player, with string) (fleet.Key, session.ID, domain.PlayerSessionID) {
 	v := s.cell.View()
 	var id domain.PlayerSessionID
@@ -368,7 +368,7 @@ func (s *story) look(player string) playerflow.FlowSnapshot {
 	return x
 }
 
-// gameOf is the game instance of a line's player, or the one that the line names.
+// gameOf returns the game instance of a line's player, or the one that the line names.
 func (s *story) gameOf(a words) flow.InstanceID {
 	if name := a.or("in", ""); name != "" {
 		return flow.InstanceID(s.id(name))
@@ -380,7 +380,7 @@ func (s *story) gameOf(a words) flow.InstanceID {
 	return flow.InstanceID(domain.UUID{})
 }
 
-// callerOf is a player by the latest login session.
+// callerOf returns a player as caller, with the latest login session.
 func (s *story) callerOf(player string) playerflow.Caller {
 	c := playerflow.Caller{Player: player}
 	if logins := s.logins[player]; len(logins) > 0 {
@@ -389,7 +389,7 @@ func (s *story) callerOf(player string) playerflow.Caller {
 	return c
 }
 
-// caller is the player of a line, which may name an earlier login session by its epoch.
+// caller returns the player of a line, which may name an earlier login session by its epoch.
 func (s *story) caller(a words) playerflow.Caller {
 	c := s.callerOf(a.one("open"))
 	if n := int(a.number("epoch", 0)); n > 0 {
@@ -399,7 +399,7 @@ func (s *story) caller(a words) playerflow.Caller {
 	return c
 }
 
-// madeIfNeeded is an id for the party that a search makes for a player who has none.
+// madeIfNeeded returns an id for the party that a search makes for a player without a party.
 func (s *story) madeIfNeeded(player string) domain.UUID {
 	if x := s.look(player); x.Party == nil {
 		return s.made()
