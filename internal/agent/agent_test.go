@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// service is the other side: it answers agents, and keeps what they say.
+// service is the agents' service: it answers them, and records their messages.
 type service struct {
 	*testing.T
 	server *httptest.Server
@@ -216,7 +216,7 @@ func (s *service) set(f func()) {
 	f()
 }
 
-// eventually waits for what the service sees.
+// eventually waits for a condition of the service.
 func (s *service) eventually(what string, is func() bool) {
 	s.Helper()
 	for end := time.Now().Add(agenttest.Patience); ; time.Sleep(5 * time.Millisecond) {
@@ -267,7 +267,7 @@ func (s *service) ended(id string) (end agentproto.NotifyServerProcessTerminatio
 	return end
 }
 
-// A runtime configuration that the service pushes while the agent asks for it is in force, even though the answer that it overtook comes later.
+// A runtime configuration that the service pushes while the agent requests it takes effect, even though the older answer arrives later.
 func TestPushOvertakesAnswer(t *testing.T) {
 	s := newService(t)
 	s.overtakes = &agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(1, "wait")}}
@@ -433,7 +433,7 @@ func TestForceExitAndUnhealthy(t *testing.T) {
 	}
 }
 
-// An agent whose identity another one uses says so in its log, and its server processes go on.
+// An agent whose identity another one uses logs that, and its server processes continue.
 func TestToldOfACopy(t *testing.T) {
 	s := newService(t, play(1))
 	var log logtest.Log
@@ -539,7 +539,7 @@ func TestDrain(t *testing.T) {
 	s.some(agentproto.ProcessStarting, 2)
 }
 
-// TestWithoutTheService has a process end while the service is down: the others go on, and it is told later.
+// TestWithoutTheService: a process ends while the service is down. The others continue, and the service is told later.
 func TestWithoutTheService(t *testing.T) {
 	s := newService(t, play(2, "wait"))
 	s.run(nil)
@@ -588,7 +588,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	s.eventually("no other files", func() bool { return s.outputEnds == 3 })
 }
 
-// TestPortOfAnotherProgram: a port that a process took although it belongs to another one is not given away.
+// TestPortOfAnotherProgram: a port that a process uses although it was assigned to another process is not assigned again.
 func TestPortOfAnotherProgram(t *testing.T) {
 	s := newService(t, play(1, "listen", "20500"))
 	s.run(nil)

@@ -41,7 +41,7 @@ import (
 	"github.com/musterhq/muster/internal/objects"
 )
 
-// place is a door with an engine and a store, behind TLS and without.
+// place is a door with an engine and a store, with and without TLS.
 type place struct {
 	*testing.T
 	dir    string
@@ -101,7 +101,7 @@ func (p *place) status(id string) (b fleet.Build) {
 	return b
 }
 
-// settled waits until the upload of a build is checked.
+// settled waits until the upload of a build was checked.
 func (p *place) settled(id string) fleet.Build {
 	p.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
@@ -127,7 +127,7 @@ func noise(size int) []byte {
 	return content
 }
 
-// zipped has a server and a file with so many bytes.
+// zipped returns a zip with a server and a file of payload bytes.
 func zipped(t *testing.T, payload int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -149,7 +149,7 @@ func zipped(t *testing.T, payload int) []byte {
 	return b.Bytes()
 }
 
-// The official SDK, with and without TLS: it signs the content, or sends a checksum behind it.
+// The official SDK uploads with and without TLS: it signs the content, or sends a checksum after it.
 func TestSDKUploads(t *testing.T) {
 	p := newPlace(t)
 	content := zipped(t, 100_000)
@@ -201,7 +201,7 @@ func TestSDKUploadsInParts(t *testing.T) {
 	}
 }
 
-// quiet waits until what was uploaded is cleared away.
+// quiet waits until the uploaded files are removed.
 func (p *place) quiet() {
 	p.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
@@ -294,7 +294,7 @@ func refused(t *testing.T, err error, code string) {
 	}
 }
 
-// An upload that is no build leaves the reason, and nothing else.
+// An upload that is not a valid build leaves only the reason.
 func TestFailedUpload(t *testing.T) {
 	p := newPlace(t)
 	bucket, key := p.door.Place(build)
@@ -306,7 +306,7 @@ func TestFailedUpload(t *testing.T) {
 	}
 }
 
-// What was complete before a crash becomes a build after it; what was not leaves nothing that counts.
+// An upload that was complete before a crash becomes a build after it. An incomplete upload has no effect.
 func TestAfterACrash(t *testing.T) {
 	p := newPlace(t)
 	p.stop() // nothing makes a build of the upload
@@ -323,7 +323,7 @@ func TestAfterACrash(t *testing.T) {
 	}
 }
 
-// request sends one that is signed by hand.
+// request sends a request that the test signs itself.
 func (p *place) request(server *httptest.Server, method, query, payload string, body io.Reader, change func(*http.Request)) (status int, answer string) {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), method, server.URL+UploadPrefix+build+suffix+query, body)
@@ -416,7 +416,7 @@ func decoded(length int) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("X-Amz-Decoded-Content-Length", fmt.Sprint(length)) }
 }
 
-// The signatures of chunks, made here as the documentation describes them.
+// The signatures of chunks are made here as the documentation describes them.
 func TestSignedChunks(t *testing.T) {
 	p := newPlace(t)
 	content := zipped(t, 70_000)
@@ -524,7 +524,7 @@ func TestUploadKeysExpire(t *testing.T) {
 	}
 }
 
-// A connection that breaks in the middle leaves nothing, and the next upload succeeds.
+// A connection that breaks in the middle leaves no files, and the next upload succeeds.
 func TestBrokenUpload(t *testing.T) {
 	p := newPlace(t)
 	content := zipped(t, 1<<20)
@@ -556,7 +556,7 @@ func TestBrokenUpload(t *testing.T) {
 	}
 }
 
-// Of two uploads at once one becomes the build; the other is refused, or was the same.
+// Of two simultaneous uploads one becomes the build. The other is refused, unless it has the same content.
 func TestTwoUploadsAtOnce(t *testing.T) {
 	p := newPlace(t)
 	bucket, key := p.door.Place(build)
@@ -594,7 +594,7 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// Hosts get manifest and parts from any byte on, with a ticket for that build that has not expired.
+// Hosts get a build's manifest and parts from any byte on, with a valid ticket for that build.
 func TestFetch(t *testing.T) {
 	p := newPlace(t)
 	bucket, key := p.door.Place(build)
@@ -644,7 +644,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// A client that sends only what is missing.
+// A client sends only the missing parts.
 func TestPush(t *testing.T) {
 	p := newPlace(t)
 	content := []byte("#!/bin/sh\n")
@@ -703,7 +703,7 @@ func TestPush(t *testing.T) {
 	p.recorded(build, "127.0.0.1")
 }
 
-// recorded checks that the audit log has one entry for a build, which says where its files came from.
+// recorded checks that the audit log has one entry for a build, which names the source of its files.
 func (p *place) recorded(id, address string) {
 	p.Helper()
 	page, err := audit.Read(p.Context(), p.engine, audit.Filter{What: id}, 0, 10)
@@ -715,7 +715,7 @@ func (p *place) recorded(id, address string) {
 	}
 }
 
-// The check value of CRC-64/NVME, from the catalogue of parametrised CRC algorithms.
+// The check value of CRC-64/NVME is from the catalogue of parametrised CRC algorithms.
 func TestCRC64NVME(t *testing.T) {
 	h := checksums["crc64nvme"]()
 	_, _ = h.Write([]byte("123456789"))

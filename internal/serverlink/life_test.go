@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// docs/spec/server-sdk.md#accept-11: after one bad report no session comes; with a good one in between nothing happens; after too long
-// without a good one the process is asked to end, and then ended.
+// docs/spec/server-sdk.md#accept-11: after one unhealthy report a process gets no session. A healthy report in between prevents further
+// steps. After too long without one the process is asked to end, and then ended.
 func TestUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -48,7 +48,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
-// A process that only reports unhealthy is asked to end, too.
+// A process that never reports healthy is asked to end, too.
 func TestNeverHealthy(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("p")
@@ -72,7 +72,7 @@ func TestSilence(t *testing.T) {
 	s.push("TerminateProcess")
 }
 
-// docs/spec/server-sdk.md#accept-10: told to end, a process ends in good order; one that does not is ended by force, and its connection closed.
+// docs/spec/server-sdk.md#accept-10: a process that is told to end ends normally. One that does not is ended by force, and its connection closed.
 func TestTermination(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -138,8 +138,8 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#lives: a process that comes back after the service gave it up is asked to end, closed if it does not, and then
-// refused for a while.
+// docs/spec/server-sdk.md#lives: a process that comes back after the service gave it up is asked to end. If it does not, its connection is
+// closed, and the process is refused for a while.
 func TestSurvivor(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -207,7 +207,7 @@ func TestSameProcessID(t *testing.T) {
 	}
 }
 
-// A process that ended in good order keeps its connection for a moment only, unless a new one begins on it.
+// A process that ended normally keeps its connection only briefly, unless a new process begins on it.
 func TestReusedConnectionStays(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -221,7 +221,7 @@ func TestReusedConnectionStays(t *testing.T) {
 	s.overstays()
 }
 
-// overstays checks that the connection of a process that has ended in good order is closed when it should have exited.
+// overstays checks that the connection of a process that has ended normally is closed when the process should have exited.
 func (s *server) overstays() {
 	s.w.Helper()
 	p := s.known()
@@ -236,12 +236,12 @@ func (s *server) overstays() {
 	}
 }
 
-// known is what the door remembers of the process.
+// known returns the door's record of the process.
 func (s *server) known() *process {
 	return s.w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: s.opt.Process})
 }
 
-// The end of a process may be heard of after the next one has begun on its connection: the first heartbeat of that one
+// The report of a process's end may arrive after the next process has begun on its connection. The first heartbeat of the next process
 // counts nevertheless.
 func TestLateEndOfTheProcessBefore(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Settle = time.Hour })
@@ -253,7 +253,7 @@ func TestLateEndOfTheProcessBefore(t *testing.T) {
 	w.until("the process to be eligible", func() bool { return w.eligible("p") })
 }
 
-// The state makes the service ask a connecting game server to end; a late event causes no second message.
+// The state makes the service ask a connecting game server to end. A late event causes no second message.
 func TestToldToEndOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -279,7 +279,7 @@ func TestDeregisteredCompute(t *testing.T) {
 	s.ok(s.Heartbeat(background, true))
 }
 
-// A broken or hostile game server, which sends what no SDK does, harms only its own requests.
+// A broken or hostile game server, which sends messages that no SDK sends, harms only its own requests.
 func TestLies(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Rates = DefaultRates()
@@ -338,7 +338,7 @@ func TestLies(t *testing.T) {
 	s.ok(s.Heartbeat(background, true))
 }
 
-// A game server that does not read is dropped, and delays no other.
+// A game server that does not read is disconnected, and delays no other.
 func TestStuckReader(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Stuck = 2 * time.Second })
 	s, other := w.ready("p"), w.connect("other")
@@ -360,7 +360,7 @@ func TestStuckReader(t *testing.T) {
 	s.ended()
 }
 
-// A connection under an ended process's id that says nothing at all is closed when a new process would have had to be
+// A connection with an ended process's id that sends nothing is closed at the time by which a new process would have to be
 // ready.
 func TestSilentSurvivor(t *testing.T) {
 	w := newWorld(t)

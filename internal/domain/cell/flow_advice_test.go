@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// callerOf is the caller of a command that can only look; nil of one that cannot.
+// callerOf returns the caller of a command that supports advice, or nil for other commands.
 func callerOf(cmd kernel.Command) *playerflow.Caller {
 	switch cmd := cmd.(type) {
 	case *playerflow.CreateParty:
@@ -108,7 +108,7 @@ func TestLookAtDetails(t *testing.T) {
 	}
 }
 
-// dataOf is the PlayerData of a player session.
+// dataOf returns the PlayerData of a player session.
 func (w *flowWorld) dataOf(id domain.PlayerSessionID) string {
 	w.t.Helper()
 	r, ok := w.cell.hosting.Sessions.PlayerByID(id)
@@ -118,7 +118,7 @@ func (w *flowWorld) dataOf(id domain.PlayerSessionID) string {
 	return w.cell.hosting.Sessions.Players.Get(r).Data
 }
 
-// enterWith lets a party enter the test queue with what was said of its search.
+// enterWith makes a party of players enter the test queue with the studio's advice on its search.
 func (w *flowWorld) enterWith(a flow.Advice, players ...string) domain.TicketID {
 	w.t.Helper()
 	w.queues()
@@ -145,7 +145,7 @@ func (w *flowWorld) skillOf(ticket domain.TicketID, player string) float64 {
 	return -1
 }
 
-// TestAttributesOfASearch: whose word counts.
+// TestAttributesOfASearch: which source of an attribute takes precedence.
 func TestAttributesOfASearch(t *testing.T) {
 	party, client, trusted := `{"skill":1}`, `{"skill":2}`, `{"skill":4}`
 	for _, tc := range []struct {
@@ -184,7 +184,7 @@ func TestAttributesOfASearch(t *testing.T) {
 	}
 }
 
-// TestAdviceGoesIntoTheGame: PlayerData and the order of locations come with the match; once it has a host nothing of it is
+// TestAdviceGoesIntoTheGame: PlayerData and the order of locations are in the match. Once the game has a host they are no longer
 // kept.
 func TestAdviceGoesIntoTheGame(t *testing.T) {
 	w := newFlowWorld(t, nil)
@@ -218,7 +218,7 @@ func TestAdviceGoesIntoTheGame(t *testing.T) {
 	}
 }
 
-// TestAdviceEnds: nothing is kept of a search that came to nothing; a search that begins again keeps what was said.
+// TestAdviceEnds: the advice on a search that ended without a match is dropped. A search that begins again keeps its advice.
 func TestAdviceEnds(t *testing.T) {
 	said := func(player string) flow.Advice {
 		return flow.Advice{Attributes: `{"skill":3}`, Players: []flow.PlayerAdvice{{Player: player, Data: "data of " + player}}}
@@ -276,7 +276,7 @@ func TestAdviceEnds(t *testing.T) {
 	}
 }
 
-// TestEnterAboutOthers: what the studio said of a party does not hold for another one.
+// TestEnterAboutOthers: the studio's advice on one party does not apply to another one.
 func TestEnterAboutOthers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -286,7 +286,7 @@ func TestEnterAboutOthers(t *testing.T) {
 	w.must(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Queue: testQueue, About: []string{"me", "friend"}})
 }
 
-// TestPlacementOrder: the locations that a placement wants come before all that the queue has of order; the filter stays.
+// TestPlacementOrder: the locations that a placement prefers take precedence over the queue's priorities. The queue's filter still applies.
 func TestPlacementOrder(t *testing.T) {
 	q := placement.Queue{PriorityOrder: []placement.Criterion{placement.ByCost}, AllowedLocations: []string{"a", "b", "c"}}
 	destinations := []placement.Destination{
@@ -347,7 +347,7 @@ func TestCreateGameInstanceDefaults(t *testing.T) {
 	}
 }
 
-// TestUpdateOwnGame is the row of UpdateGameInstance.
+// TestUpdateOwnGame checks the row of UpdateGameInstance.
 func TestUpdateOwnGame(t *testing.T) {
 	for phase, want := range []flow.Code{flow.NotInGame, flow.NotInGame, flow.NotInGame, "", ""} {
 		w := newFlowWorld(t, nil)
@@ -370,7 +370,7 @@ func TestUpdateOwnGame(t *testing.T) {
 	}
 }
 
-// TestJoinWithData: a player who joins a game that runs has the team and the PlayerData that the studio says.
+// TestJoinWithData: a player who joins a running game gets the team and the PlayerData that the studio chose.
 func TestJoinWithData(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectJoin = true })
 	w.online("host", "me")
@@ -381,7 +381,7 @@ func TestJoinWithData(t *testing.T) {
 	}
 }
 
-// TestDecidePenalty: the studio's word holds for the penalty that it is about, and for no other.
+// TestDecidePenalty: the studio's decision applies only to the penalty that it names.
 func TestDecidePenalty(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
 	w.online("a")
@@ -430,7 +430,7 @@ func TestDecidePenalty(t *testing.T) {
 	w.refused(&playerflow.DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
 }
 
-// Scales have no level below the first: neither a command nor decay brings a player there.
+// Scales have no level below the first: neither a command nor decay moves a player lower.
 func TestPlacesOnScales(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.DodgeDecay = 0 })
 	w.online("me")

@@ -54,7 +54,7 @@ func newFlowWorld(t testing.TB, change func(*flow.Config)) *flowWorld {
 	return w
 }
 
-// check holds the invariants, the indexes and the deadlines against the state, and restarts against what went on.
+// check compares the invariants, the indexes and the deadlines with the state, and restarted cells with the running one.
 func (w *flowWorld) check() {
 	w.t.Helper()
 	v := w.cell.View()
@@ -128,7 +128,7 @@ func (w *flowWorld) member(id string) *flow.Membership {
 	return w.cell.playerflow.Flow.Memberships.Get(r)
 }
 
-// party makes a party of players who are online; the first one leads it.
+// party makes a party of players who are online. The first one leads it.
 func (w *flowWorld) party(players ...string) flow.PartyID {
 	w.t.Helper()
 	w.online(players...)
@@ -140,7 +140,7 @@ func (w *flowWorld) party(players ...string) flow.PartyID {
 	return flow.PartyID(id)
 }
 
-// play puts players into a new game instance; unless pending it is active, and all members have a reservation.
+// play puts players into a new game instance. Unless pending it is active, and all members have a reservation.
 func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) flow.InstanceID {
 	w.t.Helper()
 	plan := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
@@ -157,7 +157,7 @@ func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) f
 	return plan.ID
 }
 
-// activateHost lets the server that was found for a game instance of the studio begin.
+// activateHost makes the server that was found for a studio's game instance activate its game session.
 func (w *flowWorld) activateHost(key fleet.Key, instance flow.InstanceID) {
 	w.t.Helper()
 	game := session.MakeID(testFleet, testLocation, instance.String())
@@ -171,7 +171,7 @@ func (w *flowWorld) gameOf(instance flow.InstanceID) *session.GameSession {
 	return w.cell.hosting.Sessions.Games.Get(g)
 }
 
-// accept lets the game server accept a player session.
+// accept makes the game server accept a player session.
 func (w *flowWorld) accept(instance flow.InstanceID, playerSession domain.PlayerSessionID) error {
 	w.seed++
 	g := w.gameOf(instance)
@@ -179,7 +179,7 @@ func (w *flowWorld) accept(instance flow.InstanceID, playerSession domain.Player
 	return w.do(&hosting.AcceptPlayer{Process: key, Game: g.ID, Player: playerSession, Request: kernel.RequestHash(fmt.Sprint("accept-", w.seed))})
 }
 
-// connect lets a player who has a reservation connect.
+// connect makes players with reservations connect.
 func (w *flowWorld) connect(instance flow.InstanceID, players ...string) {
 	w.t.Helper()
 	for _, player := range players {
@@ -189,14 +189,14 @@ func (w *flowWorld) connect(instance flow.InstanceID, players ...string) {
 	}
 }
 
-// lose lets the game server report that a player is gone.
+// lose makes the game server report that a player has lost the connection.
 func (w *flowWorld) lose(instance flow.InstanceID, playerSession domain.PlayerSessionID) {
 	w.t.Helper()
 	g := w.gameOf(instance)
 	w.must(&hosting.RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})
 }
 
-// pass lets time go by with all that becomes due.
+// pass lets time pass and handles the deadlines that become due.
 func (w *flowWorld) pass(d time.Duration) {
 	w.t.Helper()
 	end := w.now.Add(d)
@@ -235,7 +235,7 @@ func (w *flowWorld) refused(cmd kernel.Command, code flow.Code) *flow.Refusal {
 	return refusal
 }
 
-// told are the types of what a player was told since, with their reasons, but for OnSync, which clients ask for, and
+// told returns the types and reasons of the events that a player got since. It omits OnSync, which clients request, and
 // OnAllowedActionsChanged, which follows from the rest.
 func (w *flowWorld) told(player string, since uint64) string {
 	w.t.Helper()
@@ -269,7 +269,7 @@ func (w *flowWorld) told(player string, since uint64) string {
 
 func (w *flowWorld) seq(player string) uint64 { return w.player(player).Seq }
 
-// wantTold compares what a player was told.
+// wantTold compares the events that a player got.
 func (w *flowWorld) wantTold(player string, since uint64, want string) {
 	w.t.Helper()
 	if got := w.told(player, since); got != want {
@@ -284,7 +284,7 @@ func (w *flowWorld) wantPhase(player string, want flow.Phase) {
 	}
 }
 
-// Queues that players may enter: testQueue and otherQueue match two teams of one to three players, acceptQueue asks them.
+// Queues that players may enter: testQueue and otherQueue match two teams of one to three players, acceptQueue also asks them to accept.
 const testQueue, otherQueue, acceptQueue = "duel", "brawl", "ranked"
 
 const testRules = `{"name":"r","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
@@ -305,7 +305,7 @@ func (w *flowWorld) queues() {
 	}
 }
 
-// searchIn makes a party of players and lets it enter a queue.
+// searchIn makes a party of players and enters it into a queue.
 func (w *flowWorld) searchIn(queue string, players ...string) domain.TicketID {
 	w.t.Helper()
 	w.queues()

@@ -22,7 +22,7 @@ func (w *flowWorld) instance(id flow.InstanceID) *flow.Instance {
 	return w.cell.playerflow.Flow.Instances.Get(r)
 }
 
-// TestT3 holds the rows of docs/spec/player-flow.md#t3. Each ends a game of "me", who is in a party, and "solo", who is not.
+// TestT3 checks the rows of docs/spec/player-flow.md#t3. Each ends a game of "me", who is in a party, and "solo", who is not.
 func TestT3(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -105,7 +105,7 @@ func TestT3(t *testing.T) {
 	}
 }
 
-// TestEmptyGame is emptyTimeout.
+// TestEmptyGame checks emptyTimeout.
 func TestEmptyGame(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EmptyTimeout = time.Minute })
 	w.online("me")
@@ -121,7 +121,7 @@ func TestEmptyGame(t *testing.T) {
 	}
 }
 
-// TestManualReady: no member has a reservation before the server reports that it takes players.
+// TestManualReady: no member has a reservation before the server reports that it accepts players.
 func TestManualReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
 	w.online("me")
@@ -134,8 +134,8 @@ func TestManualReady(t *testing.T) {
 	w.connect(g, "me")
 }
 
-// TestKeepAlive: a server that promised signs of life is suspected after the first that is missing, and given up after
-// the last; while it is suspected no clock of a kept seat runs.
+// TestKeepAlive: a server that announced keep-alives is suspected after the first missing one, and given up after
+// the last permitted one. While it is suspected, the timers of kept seats stop.
 func TestKeepAlive(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.KeepAlive = 15 * time.Second })
 	w.online("me", "mate")
@@ -160,7 +160,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestMakeGameIsAllOrNothing: a studio's match checks all players, and moves all of them or none; a repeat is recognised.
+// TestMakeGameIsAllOrNothing: a studio's match checks all players, and moves all of them or none. A repeat is recognised.
 func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b")
@@ -189,7 +189,7 @@ func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w.refused(plan("a"), flow.PlayerInGame)
 }
 
-// TestLeaverWhilePending is docs/spec/player-flow.md#t4-a: the seat of a player who has left meanwhile is free at once.
+// TestLeaverWhilePending checks docs/spec/player-flow.md#t4-a: the seat of a player who left while the game was pending is free at once.
 func TestLeaverWhilePending(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -205,7 +205,7 @@ func TestLeaverWhilePending(t *testing.T) {
 	w.connect(g, "mate")
 }
 
-// A server that ends a player session with its SDK, which takes no reason, may still say afterwards that the player has quit.
+// A server that ends a player session with its SDK, which accepts no reason, may report afterwards that the player has quit.
 func TestQuitBehindTheEndOfAPlayerSession(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b")
@@ -235,7 +235,7 @@ func TestQuitBehindTheEndOfAPlayerSession(t *testing.T) {
 	}
 }
 
-// TestServerCalls holds what game servers with the partner calls can do.
+// TestServerCalls checks the partner calls of game servers.
 func TestServerCalls(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b", "c", "d", "e")
@@ -295,7 +295,7 @@ func TestServerCalls(t *testing.T) {
 	}
 }
 
-// TestLossOfMany: when half of the players lose their connection together, it is no offence of any of them.
+// TestLossOfMany: when half of the players lose their connections together, that is no offence.
 func TestLossOfMany(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b", "c", "d")
@@ -315,7 +315,7 @@ func TestLossOfMany(t *testing.T) {
 	}
 }
 
-// TestServerThatIsNeverReady: with manualReady the time for a host ends with Game.Ready. Until then no member can play, and with REQUIRED
+// TestServerThatIsNeverReady: with manualReady the timer for a host runs until Game.Ready. Until then no member can play, and with REQUIRED
 // none could leave.
 func TestServerThatIsNeverReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AbsoluteTimeout = true, 0 })
@@ -345,7 +345,7 @@ func TestServerThatIsNeverReady(t *testing.T) {
 	w.wantPhase("other", flow.InGame)
 }
 
-// TestNeverReadyAndAgain: who searches again because a server did not get ready does so with all that was said of the search.
+// TestNeverReadyAndAgain: parties that search again because a server did not become ready keep the studio's advice on their search.
 func TestNeverReadyAndAgain(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.Requeue = true, true })
 	said := flow.Advice{Attributes: `{"skill":3}`, Players: []flow.PlayerAdvice{{Player: "a", Data: "data of a"}}}
@@ -372,8 +372,8 @@ func TestNeverReadyAndAgain(t *testing.T) {
 	}
 }
 
-// A game server seats again only those who were in its game, and whatever follows is no offence of theirs: not that they
-// do not come, nor that they leave, nor what the server says of them.
+// A game server may seat again only players who were in its game. These commit no offence afterwards: not by staying away,
+// not by leaving, and not through the server's reports.
 func TestGameServerSeatsNoStrangers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b", "stranger", "friend")

@@ -110,7 +110,7 @@ func (w *flowWorld) trigger(name string, instance flow.InstanceID) (kernel.Comma
 	return nil, true
 }
 
-// eachT4 runs a test for each cell of table T4, with "me" in its status. What is wanted is an outcome of t4.
+// eachT4 runs a test for each cell of table T4, with "me" in its status. want is an outcome of t4.
 func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string)) {
 	for _, line := range t4 {
 		for _, state := range states {
@@ -132,7 +132,7 @@ func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.Memb
 	}
 }
 
-// TestT4 is table T4, docs/spec/player-flow.md#t4.
+// TestT4 checks table T4, docs/spec/player-flow.md#t4.
 func TestT4(t *testing.T) {
 	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string) {
 		if got := w.member("me").Status; got != status {
@@ -162,7 +162,7 @@ func TestT4(t *testing.T) {
 	})
 }
 
-// wantReservationsClosed: no reservation of a player outlives the membership.
+// wantReservationsClosed checks that no reservation of a player outlives the membership.
 func (w *flowWorld) wantReservationsClosed(instance flow.InstanceID) {
 	w.t.Helper()
 	v := w.cell.View()
@@ -173,7 +173,7 @@ func (w *flowWorld) wantReservationsClosed(instance flow.InstanceID) {
 	}
 }
 
-// TestReservationAgain is docs/spec/player-flow.md#t4-b: the same reservation while it has enough time left, then another one on the same seat.
+// TestReservationAgain checks docs/spec/player-flow.md#t4-b: the same reservation while it has enough time left, then another one on the same seat.
 func TestReservationAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -201,8 +201,8 @@ func TestReservationAgain(t *testing.T) {
 	}
 }
 
-// TestHeldSeat is docs/spec/reconnect.md#seats: no other player gets the seat of a disconnected player, who gets in although new players
-// are denied.
+// TestHeldSeat checks docs/spec/reconnect.md#seats: no other player gets the seat of a disconnected player, who is admitted although new
+// players are denied.
 func TestHeldSeat(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -252,7 +252,7 @@ func TestHeldSeat(t *testing.T) {
 	}
 }
 
-// TestSeatLost is holdSlots=false: a player who comes back to a full game has lost the seat.
+// TestSeatLost checks holdSlots=false: a player who returns to a full game has lost the seat.
 func TestSeatLost(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.NoHold = true })
 	w.online("me", "mate")
@@ -267,7 +267,7 @@ func TestSeatLost(t *testing.T) {
 	}
 }
 
-// TestHoldIsFixed is docs/spec/reconnect.md#timers: attempts do not move the deadline, and an open reservation is waited for.
+// TestHoldIsFixed checks docs/spec/reconnect.md#timers: attempts do not move the deadline, and an open reservation may still be used.
 func TestHoldIsFixed(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -298,8 +298,8 @@ func TestHoldIsFixed(t *testing.T) {
 	}
 }
 
-// TestHoldIsOver: once the deadline is over, a player has the one reservation that was open and no other, also when a server
-// ends that before its time.
+// TestHoldIsOver: after the deadline, a player has only the reservation that was open, even if a server
+// ends it early.
 func TestHoldIsOver(t *testing.T) {
 	for _, active := range []bool{true, false} {
 		ends := map[string]func(w *flowWorld, g flow.InstanceID, id domain.PlayerSessionID){
@@ -335,7 +335,7 @@ func TestHoldIsOver(t *testing.T) {
 	}
 }
 
-// found is how many game sessions a search finds.
+// found returns how many game sessions a search finds.
 func (w *flowWorld) found(filter string) int {
 	w.t.Helper()
 	f, err := search.ParseFilter(filter)

@@ -22,7 +22,7 @@ func (w *flowWorld) subscribe(change func(*flow.Subscription)) flow.Subscription
 	return cmd.Subscription.ID
 }
 
-// heard are the types that a subscription brings behind a number, with the players of each.
+// heard returns the types of a subscription's events after a number, with the players of each.
 func (w *flowWorld) heard(id flow.SubscriptionID, after uint64) (types string, last uint64) {
 	w.t.Helper()
 	v := w.cell.View()
@@ -94,7 +94,7 @@ func TestStudioEvents(t *testing.T) {
 	}
 }
 
-// A client that says that it has its events takes nothing from the studio.
+// A client that acknowledges its events does not remove them for the studio.
 func TestStudioEventsOutliveAcks(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann")
@@ -153,8 +153,8 @@ func (w *flowWorld) proposeBackfill(backfill string, party domain.TicketID, team
 	return cmd.Refused[0]
 }
 
-// A game instance looks for more players, as many as its server wants; those who are there stay as they are, and the server
-// hears of each step.
+// A game instance searches for as many players as its server requests. Its members do not change, and the server is told of each
+// step.
 func TestGameEntersMatchmaking(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.propose(testQueue, w.search("a"), w.search("b"))
@@ -198,7 +198,7 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	w.wantNoticed(g, head+5, "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:REQUESTED")
 }
 
-// A gap is reported once: the receiver continues after it, also if no later event is for its subscription.
+// A gap is reported once: the receiver continues after it, even if no later event is for its subscription.
 func TestMissedEvents(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	mine := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
@@ -219,7 +219,7 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// A receiver that takes none of its waiting events loses its subscription after a while, and not before, so that the list of events does
+// A receiver that takes none of its waiting events loses its subscription after a set time, so that the list of events does
 // not grow without a reader.
 func TestSubscriptionsLapse(t *testing.T) {
 	const day = 24 * time.Hour
@@ -274,7 +274,7 @@ func TestSubscriptionsLapse(t *testing.T) {
 	}
 }
 
-// A receiver that comes back late gets the gap once, and continues after it.
+// A receiver that returns late gets the gap once, and continues after it.
 func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
 	studio := func() *flow.Studio { return &w.cell.playerflow.Flow.Studio }
@@ -329,8 +329,8 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	}
 }
 
-// The time of a receiver begins with what waits for it, and again with whatever it takes. What it does not want does not
-// count, and neither does a time when the service was down.
+// The timer of a receiver starts when an event waits for it, and again whenever it takes one. Events that it has not subscribed to do
+// not count, and neither does downtime of the service.
 func TestTimeOfReceivers(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
 	studio := &w.cell.playerflow.Flow.Studio
@@ -377,7 +377,7 @@ func TestTimeOfReceivers(t *testing.T) {
 	}
 }
 
-// Subscriptions that have lapsed make room for new ones.
+// Lapsed subscriptions make room for new ones.
 func TestLapsedSubscriptionsMakeRoom(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
 	first := w.subscribe(nil)

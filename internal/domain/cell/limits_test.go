@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// wantCount checks what the metrics show of one kind.
+// wantCount checks the metrics of one kind of record.
 func (w *world) wantCount(kind string, count, most int) {
 	w.t.Helper()
 	v := w.cell.View()
@@ -35,8 +35,8 @@ func (w *world) wantCount(kind string, count, most int) {
 	w.t.Errorf("%s is not counted", kind)
 }
 
-// TestLimitsOfRecords reaches the limit of each kind of record that has one: the next is refused, and the metrics show both
-// numbers.
+// TestLimitsOfRecords reaches the limit of each kind of record that has one: the next record is refused, and the metrics show the
+// count and the limit.
 func TestLimitsOfRecords(t *testing.T) {
 	config := DefaultConfig()
 	config.Hosting.FleetsMax, config.Hosting.LocationsMax, config.Hosting.LocationsInFleetMax, config.Hosting.ComputesInFleetMax, config.Hosting.ProcessesOnComputeMax = 3, 4, 3, 3, 3
@@ -129,7 +129,7 @@ func TestLimitsOfRecords(t *testing.T) {
 	}
 }
 
-// TestLimitOfScalingPolicies: the policy after ScalingPoliciesMax is refused, and one that is there can still be replaced.
+// TestLimitOfScalingPolicies: a policy beyond ScalingPoliciesMax is refused, and an existing one can still be replaced.
 func TestLimitOfScalingPolicies(t *testing.T) {
 	config := DefaultConfig()
 	config.Hosting.ScalingPoliciesMax = 3
@@ -156,7 +156,7 @@ func TestLimitOfScalingPolicies(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTickets reaches what bounds one ticket: its players, and the bytes of all of them.
+// TestLimitsOfTickets reaches the limits of one ticket: its number of players, and the bytes of all of them.
 func TestLimitsOfTickets(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
@@ -187,7 +187,7 @@ func TestLimitsOfTickets(t *testing.T) {
 	}
 }
 
-// TestEndedRecordsAreCounted: what has ended counts as awaiting the archive until the archive has it.
+// TestEndedRecordsAreCounted: an ended record counts as awaiting the archive until the archive has it.
 func TestEndedRecordsAreCounted(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
@@ -201,8 +201,8 @@ func TestEndedRecordsAreCounted(t *testing.T) {
 	w.wantCount("awaiting_archive", 0, 0)
 }
 
-// TestLimitOfPlayers: with as many players as may be known, those who are known log in, and new ones neither log in nor are
-// described by the studio.
+// TestLimitOfPlayers: when the maximum of players is known, these can log in. New players cannot log in, and the studio cannot
+// describe them.
 func TestLimitOfPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.cell.config.PlayerFlow.PlayersMax = 3
@@ -224,7 +224,7 @@ func TestLimitOfPlayers(t *testing.T) {
 	w.wantCount("players", 3, 3)
 }
 
-// TestLimitOfLoginTickets: tickets and used signed tokens share one limit, and what has expired makes room.
+// TestLimitOfLoginTickets: tickets and used signed tokens share one limit, and expired ones make room.
 func TestLimitOfLoginTickets(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.cell.config.PlayerFlow.LoginTicketsMax = 2
@@ -267,8 +267,8 @@ func TestLimitOfRememberedRequests(t *testing.T) {
 	w.wantCount("remembered_requests", 3, 3)
 }
 
-// TestLimitOfInvites: an invite to a player who has as many as may be is like one to a player who is not known, and arrives when
-// it is sent again after there is room.
+// TestLimitOfInvites: an invite to a player who has the maximum of invites looks like one to an unknown player. It arrives when
+// it is sent again once there is room.
 func TestLimitOfInvites(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.cell.config.PlayerFlow.InvitesToPlayerMax = 2
@@ -309,7 +309,7 @@ func TestLimitOfBlocks(t *testing.T) {
 	w.refused(&playerflow.SetBlocks{Player: "ann", Blocked: blocked}, flow.InvalidArgument)
 }
 
-// TestLimitsInsideRecords reaches limits of what one record holds.
+// TestLimitsInsideRecords reaches the limits of the content of one record.
 func TestLimitsInsideRecords(t *testing.T) {
 	config := DefaultConfig()
 	w := newWorld(t, config)
@@ -370,7 +370,7 @@ func TestLimitOfFleetEvents(t *testing.T) {
 	w.wantCount("fleet_events", 2000, 0)
 }
 
-// TestLimitOfKicked: a party remembers the players whom it kicked last.
+// TestLimitOfKicked: a party remembers only the players whom it kicked last.
 func TestLimitOfKicked(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	id := w.party("ann")

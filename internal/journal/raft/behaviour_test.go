@@ -100,7 +100,7 @@ func TestADeposedLeaderIsFenced(t *testing.T) {
 	})
 }
 
-// An append that failed before it reached Raft's log is not in the journal, and says so.
+// An append that failed before it reached Raft's log is not in the journal, and its error says so.
 func TestAnAppendAfterLeadershipIsLostWritesNothing(t *testing.T) {
 	inCluster(t, three, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
 		old, a := leading(t, c)
@@ -121,7 +121,7 @@ func TestAnAppendAfterLeadershipIsLostWritesNothing(t *testing.T) {
 	})
 }
 
-// An append of an earlier run that enters the log in a later term of the same node takes no number.
+// An append of an earlier run that enters the log in a later term of the same node gets no entry number.
 func TestAStaleAppendAfterTheTakeoverIsRejected(t *testing.T) {
 	inCluster(t, []string{"a"}, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
 		j, _ := leading(t, c)
@@ -211,7 +211,7 @@ func TestFollowersSeeTheSameOrder(t *testing.T) {
 	})
 }
 
-// Appends wait for a hand-over, and the run that goes on after one that failed has lost nothing.
+// Appends wait for a hand-over. If it fails, the run continues and has lost no append.
 func TestHandingOverLosesNoAppend(t *testing.T) {
 	inCluster(t, three, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
 		next := uint64(1)
@@ -316,7 +316,7 @@ func TestALaggingFollowerGetsTheSnapshot(t *testing.T) {
 	})
 }
 
-// A node whose disk is gone comes back under a new id, and gets everything.
+// A node whose disk was lost returns with a new id, and gets all data.
 func TestAnEmptyNodeJoins(t *testing.T) {
 	inCluster(t, three, func(t *testing.T, c *cluster, disks map[string]*embeddbtest.Disk) {
 		j, a := leading(t, c)
@@ -429,7 +429,7 @@ func TestALateAnswerConfirmsNoRead(t *testing.T) {
 	t.Error("no election was in time")
 }
 
-// readDuringLateAnswers has b elected while the answers to a's heartbeats are under way, and then reads at a. It returns false if that came too late.
+// readDuringLateAnswers makes b win an election while the answers to a's heartbeats are under way, and then reads at a. It returns false if the read was too late.
 func readDuringLateAnswers(t *testing.T, c *cluster) bool {
 	var late atomic.Bool
 	var held atomic.Int32
@@ -533,7 +533,7 @@ func TestChangesAreTold(t *testing.T) {
 	})
 }
 
-// A disk that fails at the leader, at any moment, is an error for its append and fails the node; nothing that was acknowledged is lost.
+// If the leader's disk fails at any moment, the append returns an error and the node fails. No acknowledged entry is lost.
 func TestAFailingDiskAtTheLeader(t *testing.T) {
 	for _, at := range []int{1, 2, 3, 5, 8, 13, 21, 34, 55, 89} {
 		inCluster(t, three, func(t *testing.T, c *cluster, disks map[string]*embeddbtest.Disk) {
@@ -575,7 +575,7 @@ func TestAFailingDiskAtTheLeader(t *testing.T) {
 	}
 }
 
-// A follower that cannot write its term must not answer in it. Raft's library panics there; the node fails instead.
+// A follower that cannot store its term must not answer in it. Raft's library panics in that case. The node fails instead.
 func TestAFailingDiskAtAFollower(t *testing.T) {
 	inCluster(t, three, func(t *testing.T, c *cluster, disks map[string]*embeddbtest.Disk) {
 		j, a := leading(t, c)
@@ -602,7 +602,7 @@ func TestAFailingDiskAtAFollower(t *testing.T) {
 	})
 }
 
-// A committed entry that cannot be read when it is to be applied fails the node; Raft's library panics there.
+// A committed entry that cannot be read when it is to be applied fails the node. Raft's library panics in that case.
 func TestACommittedEntryThatCannotBeRead(t *testing.T) {
 	inCluster(t, three, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
 		j, a := leading(t, c)
@@ -637,7 +637,7 @@ func TestACommittedEntryThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// What is damaged on the disk is an error that names it, at the start, never less of a journal.
+// Damage on the disk is an error at the start that names the damaged part. It never silently shortens the journal.
 func TestDamageIsRefused(t *testing.T) {
 	whole := embeddbtest.NewDisk()
 	open := func(t *testing.T, disk *embeddbtest.Disk, use func(t *testing.T, c *cluster)) error {
@@ -711,8 +711,8 @@ func TestDamageIsRefused(t *testing.T) {
 	})
 }
 
-// A snapshot that arrives although the node has what it contains changes nothing; one that contradicts the log replaces it; one that was
-// damaged on the way is refused.
+// A snapshot whose content the node already has changes nothing. One that contradicts the log replaces it. One that was damaged in
+// transit is refused.
 func TestSnapshotsThatArrive(t *testing.T) {
 	inCluster(t, []string{"a"}, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
 		j, _ := leading(t, c)
@@ -795,7 +795,7 @@ func TestSnapshotsThatArrive(t *testing.T) {
 	})
 }
 
-// The log's position in memory follows what Raft stores and removes, and opening finds the same.
+// The log's position in memory follows the entries that Raft stores and removes, and is the same after the log is opened again.
 func TestStoreKeepsOneHistory(t *testing.T) {
 	disk := embeddbtest.NewDisk()
 	open := func() *store {

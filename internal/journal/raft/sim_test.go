@@ -19,9 +19,9 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// TestElections plays minutes of partitions, crashes with unsynced data lost, kills, restarts, hand-overs, snapshots and trims in moments, and
-// checks that every acknowledged entry is in every later leader's journal, in order and once. The seed draws what happens; the library draws its own time-outs
-// and goroutines their own order, so a seed that fails is likely to fail again, not sure to. RAFT_SEEDS=n plays n new seeds.
+// TestElections plays minutes of partitions, crashes that lose unsynced data, kills, restarts, hand-overs, snapshots and trims in virtual time. It
+// checks that every acknowledged entry is in every later leader's journal, in order and once. The seed determines the faults, but not the library's timeouts
+// and the order of goroutines. So a seed that fails is likely, but not certain, to fail again. RAFT_SEEDS=n plays n new seeds.
 func TestElections(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4}
 	if testing.Short() { // under the race detector
@@ -43,7 +43,7 @@ func TestElections(t *testing.T) {
 	}
 }
 
-// world is a cluster, what it acknowledged, and what becomes of both.
+// world is a cluster with the entries that it acknowledged.
 type world struct {
 	*testing.T
 	cluster *cluster
@@ -81,7 +81,7 @@ func (w *world) draw(n int) int {
 
 func (w *world) pause(most time.Duration) { time.Sleep(time.Duration(1 + w.draw(int(most)))) }
 
-// saw notes what entry number is, and complains when it was something else.
+// saw records the content of an entry, and fails the test if it was different before.
 func (w *world) saw(by string, number uint64, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *world) play(length time.Duration) {
 	w.Logf("%d appends acknowledged, %d runs of leaders, %v", w.appends, w.leaders, w.done)
 }
 
-// settle waits until all nodes have the same entries, with an acknowledged one at the end.
+// settle waits until all nodes have the same entries, the last of which is acknowledged.
 func (w *world) settle() {
 	from := w.ackedSoFar()
 	for range 600 {
@@ -176,8 +176,8 @@ func (w *world) settle() {
 	w.Logf("what everything waits for:\n%s", stacks[:runtime.Stack(stacks, true)])
 }
 
-// down reports whether a node has failed or is without power. A node learns that its power was cut only from a write to its log, and one that waits for a
-// snapshot may write none: each time it tells the leader that it cannot store the snapshot.
+// down reports whether a node has failed or is without power. A node learns only from a write to its log that its power was cut. A node that waits for a
+// snapshot may write nothing: it tells the leader each time that it cannot store the snapshot.
 func (w *world) down(id string) bool {
 	select {
 	case <-w.engines[id].node.Failed():
@@ -235,7 +235,7 @@ func (w *world) disturb() {
 	}
 }
 
-// changeMembers takes the vote of another node and gives it back, if a leads.
+// changeMembers, if a leads, removes another node's vote and restores it.
 func (w *world) changeMembers(a string) {
 	b := w.ids[w.draw(len(w.ids))]
 	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
@@ -283,7 +283,7 @@ func (w *world) restart(id string) {
 	w.run(id)
 }
 
-// simEngine does what an engine does above a node: it applies what is committed, leads when it can, and saves snapshots. Its
+// simEngine does the same as an engine above a node: it applies committed entries, leads when it can, and saves snapshots. Its
 // state is the list of all entries.
 type simEngine struct {
 	*world
@@ -396,7 +396,7 @@ func (e *simEngine) save(ctx context.Context, save func(context.Context, uint64,
 	}
 }
 
-// lead appends until the run ends. It begins with everything that was ever acknowledged.
+// lead appends until the run ends. At the start it must have every acknowledged entry.
 func (e *simEngine) lead(ctx context.Context, j *Journal) {
 	acked := e.ackedSoFar()
 	last, err := j.Last(ctx)
@@ -437,7 +437,7 @@ func (e *simEngine) lead(ctx context.Context, j *Journal) {
 			if errors.Is(err, journal.ErrOutOfOrder) {
 				e.Errorf("%s: %v", e.id, err)
 			}
-			// Whether it was written is unknown: the next run, or this one as a follower, will see.
+			// Whether it was written is unknown until the next run, or until this node follows.
 			return
 		}
 		e.acknowledged(e.id, number, what)
@@ -448,7 +448,7 @@ func (e *simEngine) lead(ctx context.Context, j *Journal) {
 	}
 }
 
-// readAhead asks for linearizable reads.
+// readAhead makes linearizable reads.
 func (e *simEngine) readAhead(ctx context.Context) {
 	for !e.over(ctx) {
 		e.pause(300 * time.Millisecond)
