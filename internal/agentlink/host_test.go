@@ -31,7 +31,7 @@ type machine struct {
 	last int64
 }
 
-// rack makes a fleet of a build that wants hosts, and joins machines.
+// rack makes a fleet of a build with a desired number of hosts, and joins machines.
 func (w *world) rack(desired int32, names ...string) []*machine {
 	w.Helper()
 	w.must(&kernel.RaiseLevel{To: kernel.Level})
@@ -42,7 +42,7 @@ func (w *world) rack(desired int32, names ...string) []*machine {
 	return w.joined(hosts.IssueToken{Location: testLocation}, names...)
 }
 
-// joined has machines join with a token for each.
+// joined makes machines join, each with its own token.
 func (w *world) joined(token hosts.IssueToken, names ...string) (all []*machine) {
 	w.Helper()
 	for _, name := range names {
@@ -58,7 +58,7 @@ func (w *world) joined(token hosts.IssueToken, names ...string) (all []*machine)
 	return all
 }
 
-// bound connects a host that is a compute of a fleet without a build.
+// bound connects a host that is bound to a fleet without a build.
 func (w *world) bound() *agent {
 	w.Helper()
 	w.must(&kernel.RaiseLevel{To: kernel.Level})
@@ -75,7 +75,7 @@ func (w *world) want(desired int32) {
 	w.must(&hosting.SetCapacity{Fleet: builtFleet, Location: testLocation, Desired: &desired, Max: new(int32(9))})
 }
 
-// claim is the next one of the machine that is good.
+// claim returns the machine's next valid claim.
 func (m *machine) claim() hostproof.Claim {
 	m.last = max(time.Now().UnixMilli(), m.last+1)
 	return hostproof.Claim{Host: m.id, At: m.last, Method: http.MethodGet, Path: "/agent", Server: strings.TrimPrefix(m.port.URL, "http://"), IP: "10.0.0.1"}
@@ -105,7 +105,7 @@ func (m *machine) refuse(header string, want int) string {
 	return string(text)
 }
 
-// What is not signed by the host itself, for this request and now, opens no connection; neither does a copy of what was.
+// A proof that the host itself has not signed now and for this request opens no connection. Neither does a copy of a valid one.
 func TestProofsThatAreRefused(t *testing.T) {
 	w := newWorld(t)
 	all := w.rack(0, "rack-1", "rack-2")
@@ -141,14 +141,14 @@ func TestProofsThatAreRefused(t *testing.T) {
 	if why := m.refuse(good, http.StatusForbidden); !strings.Contains(why, "copy") {
 		t.Errorf("a copy: %s", why)
 	}
-	// Behind a proxy the claim has the name and path that the service is known by.
+	// Behind a proxy the claim has the service's public name and path.
 	proxied := m.claim()
 	proxied.Server, proxied.Path = "service", "/agent"
 	if conn, _, err = m.proven(hostproof.Sign(m.key, proxied)); err != nil {
 		t.Fatal(err)
 	}
 	b, c := m.keep(conn), other.join()
-	// A connection that is being made when the host is revoked is closed without a word.
+	// A connection that is being established when the host is revoked is closed without a message.
 	w.until("all connections to be made", func() bool { return w.door.Stats().Links == 3 })
 	w.must(&hosts.Revoke{Host: m.id})
 	for _, x := range []*agent{a, b} {
@@ -207,7 +207,7 @@ func TestHostServesFleets(t *testing.T) {
 	a.wait(`"DrainCompute"`, `"Cancel":true`)
 	a.wait(`"UpdateHost"`, `"FleetId":""`)
 
-	// A connection of a host that serves a fleet begins there.
+	// A new connection of a host that serves a fleet starts in that fleet.
 	w.want(1)
 	w.must(&capacity.Plan{})
 	a.wait(`"UpdateHost"`, builtFleet)
@@ -217,7 +217,7 @@ func TestHostServesFleets(t *testing.T) {
 	b.wait(`"RequestId":"1"`, builtFleet)
 }
 
-// A host that is bound to a fleet learns that it is a compute of it, even if that happens after its connection: a node of a cluster may be behind the one that decides.
+// A host that is bound to a fleet learns that it is a compute of it, even after it has connected, because a follower may lag behind the leader.
 func TestBoundHostIsRegisteredLater(t *testing.T) {
 	w := newWorld(t)
 	a := w.bound()
@@ -228,7 +228,7 @@ func TestBoundHostIsRegisteredLater(t *testing.T) {
 	a.wait(`"UpdateRuntimeConfiguration"`)
 }
 
-// The door notes which hosts are connected. One whose agent says that it ends is silent at once.
+// The door records which hosts are connected. A host whose agent announces its end counts as silent at once.
 func TestHostsThatAreConnected(t *testing.T) {
 	w := newWorld(t)
 	m := w.rack(0, "rack-1")[0]
@@ -245,7 +245,7 @@ func TestHostsThatAreConnected(t *testing.T) {
 	w.until("the host to be silent", func() bool { h := host(); return h.Silent() })
 }
 
-// What keeps an entry of the runtime configuration from running is in the events of the fleet when it begins and when it changes, and not with each heartbeat.
+// The cause that keeps an entry of the runtime configuration from running is in the fleet's events when it begins and when it changes, not with each heartbeat.
 func TestTroublesBecomeEvents(t *testing.T) {
 	w := newWorld(t)
 	w.must(&kernel.RaiseLevel{To: kernel.Level})

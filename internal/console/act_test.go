@@ -47,7 +47,7 @@ func (x *desk) read(look func(v *cell.View)) {
 	}
 }
 
-// furnished is a desk with a fleet that has a compute, an alias and a queue.
+// furnished returns a desk with a fleet that has a compute, an alias and a queue.
 func furnished(t *testing.T) *desk {
 	t.Helper()
 	x := newDesk(t)
@@ -107,7 +107,7 @@ func (x *desk) sendWith(as *http.Cookie, path string, headers http.Header, pairs
 	return w.Result()
 }
 
-// done checks that an action led to a page that says so.
+// done checks that an action led to a page that confirms it.
 func (x *desk) done(r *http.Response, to string) (at string) {
 	x.t.Helper()
 	at = r.Header.Get("Location")
@@ -117,12 +117,12 @@ func (x *desk) done(r *http.Response, to string) (at string) {
 	return at
 }
 
-// unsigned is the path of a page that says what was done, without the end and the signature of the statement.
+// unsigned returns the path of a page that confirms an action, without the statement's expiry and signature.
 func unsigned(path string) string {
 	return regexp.MustCompile(`(done=[a-z-]+)\.[\w.-]+`).ReplaceAllString(path, "$1")
 }
 
-// A page says what a person did, to that person and for a while; a link cannot have it say so.
+// A page confirms an action only to the person who did it, and for a limited time. A link cannot forge such a statement.
 func TestWhatWasDoneIsSigned(t *testing.T) {
 	x := furnished(t)
 	admin, said := x.signedInAs("ADMIN"), "The queue is gone."
@@ -209,7 +209,7 @@ func TestEndGameSession(t *testing.T) {
 	x.wantAudit(0, audit.Document{Who: "RUN", Door: audit.DoorConsole, Address: "192.0.2.1", What: "TerminateGameSession", Reason: "<b>stuck</b>", Outcome: "done"})
 }
 
-// Only those whose role may change something do, from a page of the console, over a connection that others cannot change.
+// Changes require a role that permits them, a page of the console, and a connection that others cannot tamper with.
 func TestWhoMayAct(t *testing.T) {
 	x := furnished(t)
 	id := x.game("one")
@@ -259,7 +259,7 @@ func TestActionsOnWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Each kind of object has its actions: what they change, and the command that does the same.
+// This checks the actions of each kind of object: their effects, and the command that does the same.
 func TestDrains(t *testing.T) {
 	x := furnished(t)
 	admin := x.signedInAs("ADMIN")
@@ -308,7 +308,7 @@ func TestDrains(t *testing.T) {
 	})
 }
 
-// The way of a newcomer: a location, a fleet there, a compute in it.
+// A new operator creates a location, a fleet there, and a compute in it.
 func TestCreatingByForm(t *testing.T) {
 	x := newDesk(t)
 	admin := x.signedInAs("ADMIN")
@@ -382,7 +382,7 @@ func TestAliasActions(t *testing.T) {
 	x.wantPage(x.send(admin, "undo-rollout/alias-1"), http.StatusBadRequest, "Alias live has no rollout to undo.")
 }
 
-// seen is what a form says that its object had when the form was made.
+// seen returns the state of the object that its form recorded.
 func (x *desk) seen(r *http.Response) string { return seenIn(text(x.t, r)) }
 
 func seenIn(page string) string {
@@ -408,7 +408,7 @@ func TestQueueActions(t *testing.T) {
 	seen := x.seen(x.get(Prefix+"/do/change-queue/global?seen=something", admin))
 	x.wantPage(change(seen, "5", arn), http.StatusUnprocessableEntity, `Time-out is "5"; want a whole number from 10 to 600.`)
 	x.wantPage(change(seen, "60", arn+"\r\narn:aws:gamelift:eu::fleet/fleet-none"), http.StatusUnprocessableEntity, "Destinations[1].DestinationArn")
-	// Two people have the form: the second one sees what the first one has changed, and decides again.
+	// Two people have the same form open: the second one is shown the first one's change, and decides again.
 	x.done(change(strings.ReplaceAll(seen, "\n", "\r\n"), "120", arn), "queues?done=change-queue")
 	late := change(seen, "60", "")
 	if q, _ := queue(); q.Timeout != 2*time.Minute || len(q.Destinations) != 1 {
@@ -440,7 +440,7 @@ func (r refusing) Perform(context.Context, *identity.Principal, string, []byte) 
 	return nil, r.with
 }
 
-// A refusal is never shown as success, and the form speaks of nothing that its page does not have.
+// A refusal is never shown as success, and its text refers only to things that the page shows.
 func TestRefusalsOfTheAPI(t *testing.T) {
 	for _, x := range []struct {
 		with   error

@@ -42,13 +42,13 @@ func newDesk(t *testing.T) *desk {
 	return newDeskWith(t, nil, nil)
 }
 
-// newDeskWith makes a console with a clock that a test moves, and with kept metrics.
+// newDeskWith makes a console with a clock that a test moves, and with stored metrics.
 func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
 	t.Helper()
 	return newDeskOn(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock}, kept)
 }
 
-// newDeskOn makes a console in front of an engine of its own.
+// newDeskOn makes a console in front of its own engine.
 func newDeskOn(t *testing.T, config engine.Config, kept *series.Store) *desk {
 	t.Helper()
 	e := enginetest.Open(t, config)
@@ -195,7 +195,7 @@ func TestForgedAndStaleCookies(t *testing.T) {
 	}
 }
 
-// statusWith returns the status of the first page for a cookie: that without a prefix on a connection without TLS.
+// statusWith returns the status of the first page for a cookie. The connection has no TLS if the cookie has no prefix.
 func (x *desk) statusWith(cookie, value string) int {
 	r := httptest.NewRequest("GET", Prefix+"/", nil)
 	if cookie == plainCookieName {
@@ -207,7 +207,7 @@ func (x *desk) statusWith(cookie, value string) int {
 	return w.Code
 }
 
-// Another host of the domain, or a page without TLS, can set a cookie without the prefix, and send forms with the name of this host: over TLS neither counts.
+// Another host of the domain, or a page without TLS, can set a cookie without the prefix, and send forms with this host's name: over TLS both are ignored.
 func TestWhatPagesWithoutTLSCannotDo(t *testing.T) {
 	x := newDesk(t)
 	ticket := x.signedInAs("LOOK").Value
@@ -258,7 +258,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// follow opens the event stream of a page that was built at an entry.
+// follow opens the event stream of a page that was built after an entry.
 func (x *desk) follow(s *httptest.Server, at uint64) (*bufio.Scanner, *http.Response) {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), "GET", s.URL+Prefix+"/live?since="+strconv.FormatUint(at, 10), nil)
@@ -284,7 +284,7 @@ func awaitChange(t *testing.T, lines *bufio.Scanner) {
 	t.Fatalf("the stream ended before the change: %v", lines.Err())
 }
 
-// The stream of an open page reports changes, and ends when its key is revoked.
+// An open page's stream reports changes, and ends when the page's key is revoked.
 func TestLive(t *testing.T) {
 	x := newDesk(t)
 	s := httptest.NewServer(x)
@@ -310,7 +310,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A page misses no change that comes after it was built and before its stream is open, or while the stream is interrupted.
+// A page misses no change that happens before its stream is open or while the stream is interrupted.
 func TestLiveMissesNothing(t *testing.T) {
 	x := newDesk(t)
 	s := httptest.NewServer(x)
@@ -362,7 +362,7 @@ func TestLiveStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// explains has the operators' API explain one object.
+// explains makes the operators' API explain one object.
 func (x *desk) explains(kind, id string) {
 	x.config.Explain = func(_ context.Context, k, i string) ([]byte, error) {
 		if k == kind && i == id {
@@ -372,7 +372,7 @@ func (x *desk) explains(kind, id string) {
 	}
 }
 
-// Every section names the command that shows the same.
+// Every section names the command that shows the same data.
 func TestEveryPageHasACommand(t *testing.T) {
 	x := furnished(t)
 	x.withKeys()

@@ -97,7 +97,7 @@ func (s *scene) eventually(what string, done func() bool) {
 	}
 }
 
-// ready has a server process that is ready on a host of its own.
+// ready makes a ready server process on its own host.
 func (s *scene) ready(fleetID, host string, link uint64) fleet.Key {
 	s.Helper()
 	key := fleet.Key{Fleet: fleetID, Compute: host, Process: fmt.Sprint("p", link)}
@@ -112,7 +112,7 @@ func (s *scene) host(fleetID, location, name string) {
 	s.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: fleetID, Name: name, Location: location, IPAddress: "127.0.0.1"}})
 }
 
-// metrics returns what Prometheus would read, by name and labels.
+// metrics returns the values that Prometheus would read, by name and labels.
 func (s *scene) metrics() map[string]float64 {
 	s.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -161,7 +161,7 @@ func (s *scene) shows(want map[string]float64) {
 	}
 }
 
-// kept returns the sum of the minutes of a series, and its newest one.
+// kept returns the sum over the stored minutes of a series, and the newest minute.
 func (s *scene) kept(metric string, dimensions ...string) (sum float64, newest series.Stat) {
 	s.Helper()
 	var all []series.Dimension
@@ -367,7 +367,7 @@ func TestGameServerGroups(t *testing.T) {
 	s.shows(map[string]float64{"available_game_servers g": 3, "utilized_game_servers g": 1, "percent_utilized_game_servers g": 25})
 }
 
-// Counters continue after a restart, and an event counts once.
+// Counters continue after a restart, and each event counts once.
 func TestRestart(t *testing.T) {
 	s := newScene(t)
 	s.furnish()
@@ -387,7 +387,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A minute that cannot be written is written with the next.
+// A minute that cannot be written is written together with the next one.
 func TestShortage(t *testing.T) {
 	s := newScene(t)
 	s.furnish()
@@ -414,7 +414,7 @@ func TestShortage(t *testing.T) {
 	}
 }
 
-// Queues beyond the bound share a counter.
+// Queues beyond the limit share a counter.
 func TestSubjectsAreBounded(t *testing.T) {
 	s := newScene(t)
 	s.do(&hosting.CreateLocation{Name: "custom-a", Region: "us-east-1"})
@@ -448,8 +448,8 @@ func TestKeysBack(t *testing.T) {
 	}
 }
 
-// What agents measure is kept by place, by fleet and by metric group: averages, and what was read and sent since the report before. A host that starts anew loses what
-// nobody has seen, and never counts backwards.
+// Agents' measurements are stored by place, by fleet and by metric group: averages, and the bytes read and sent since the previous report. If a host restarts, its
+// unreported bytes are lost, but counters never decrease.
 func TestHostsUse(t *testing.T) {
 	s := newScene(t)
 	s.do(&kernel.RaiseLevel{To: kernel.Level})

@@ -27,7 +27,7 @@ import (
 
 var ops = access.Actor{Principal: "ops", Address: "192.0.2.1", Door: "operator"}
 
-// running is a service's share of a data directory.
+// running is a running service's use of a data directory.
 type running struct {
 	*Ring
 	dir    *datadir.Dir
@@ -76,7 +76,7 @@ func (x *running) stop(t *testing.T) {
 	}
 }
 
-// writeFile is what the release before wrote.
+// writeFile writes the file of an earlier release.
 func writeFile(t *testing.T, dir string) (content string) {
 	t.Helper()
 	content = `{"format": 1, "keys": [
@@ -98,7 +98,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// oldSecret writes a secret as the releases did that kept access keys in a file.
+// oldSecret writes a secret in the format of releases that stored access keys in a file.
 func oldSecret(t *testing.T, dir string, fill byte) {
 	t.Helper()
 	put(t, dir, "cell.secret", strings.Repeat(string(rune(fill)), 32))
@@ -132,7 +132,7 @@ func TestFileIsTakenOver(t *testing.T) {
 	}
 	x.stop(t)
 
-	// A crash between the import and the new name leaves the file. It is recognised, and revocations since then hold.
+	// A crash between the import and the renaming leaves the file. It is recognised, and later revocations stay in force.
 	writeFile(t, dir)
 	x = mustStart(t, dir)
 	if _, ok := x.Find(key.ID); ok || exists(dir, identity.KeysFile) {
@@ -143,7 +143,7 @@ func TestFileIsTakenOver(t *testing.T) {
 	}
 	x.stop(t)
 
-	// Any other file is refused, and stays.
+	// Any other file is refused, and is not changed.
 	other := strings.Replace(content, "MUSTAAAA", "MUSTCCCC", 1)
 	put(t, dir, identity.KeysFile, other)
 	if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) || !strings.Contains(err.Error(), "muster keys create") {
@@ -154,7 +154,7 @@ func TestFileIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new directory takes no file either once it was used.
+// A new directory does not import a file either once it was used.
 func TestLaterFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	mustStart(t, dir).stop(t)
@@ -196,7 +196,7 @@ func TestDamagedFileStopsTheStart(t *testing.T) {
 	}
 }
 
-// With another secret every key and token is worthless: that is a backup put together wrongly.
+// With another secret every key and token is invalid. This happens if a backup is assembled from the wrong parts.
 func TestForeignSecretStopsTheStart(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	mustStart(t, dir).stop(t)
@@ -209,7 +209,7 @@ func TestForeignSecretStopsTheStart(t *testing.T) {
 	}
 }
 
-// What a command answers is in force: at once, for all, and after a restart.
+// An acknowledged command is in force at once, for all callers, and after a restart.
 func TestChangesAreInForceWhenTheyAreAnswered(t *testing.T) {
 	dir := t.TempDir()
 	x := mustStart(t, dir)
@@ -278,7 +278,7 @@ func TestRefusedKeys(t *testing.T) {
 	}
 }
 
-// A change beside a service that is down must not look like a sign of life: game servers would have less time to come back.
+// A change while the service is down must not count as uptime. Otherwise game servers would have less time to return.
 func TestOfflineChangeMovesNoDeadline(t *testing.T) {
 	dir := t.TempDir()
 	x := mustStart(t, dir)
@@ -315,7 +315,7 @@ func TestOfflineChangeMovesNoDeadline(t *testing.T) {
 	}
 }
 
-// lastOf is when the last transaction in a directory happened.
+// lastOf returns the time of the last transaction in a directory.
 func lastOf(t *testing.T, dir string) (last domain.Time) {
 	t.Helper()
 	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -334,7 +334,7 @@ func lastOf(t *testing.T, dir string) (last domain.Time) {
 	return last
 }
 
-// A node that missed events puts the keys of the state into force, and an event that the state was ahead of revives no key.
+// A node that missed events takes the keys from the state. An event that is older than the state restores no key.
 func TestKeysBehindAGap(t *testing.T) {
 	x := mustStart(t, t.TempDir())
 	defer x.stop(t)
@@ -375,7 +375,7 @@ func TestKeysBehindAGap(t *testing.T) {
 	works("MUSTMISSED")
 }
 
-// A policy is in force when the command that attaches it returns, and again after a restart. Documents that are no policies change nothing.
+// A policy is in force when the command that attaches it returns, and also after a restart. Invalid policy documents change nothing.
 func TestPolicies(t *testing.T) {
 	dir := t.TempDir()
 	x := mustStart(t, dir)
@@ -453,7 +453,7 @@ func manyNetworks() (all []string) {
 	return all
 }
 
-// What a node has seen of the use of keys is recorded, in parts, and lists have it before that.
+// The uses of keys that a node has seen are recorded, in parts. Lists show them even before that.
 func TestUsesAreRecorded(t *testing.T) {
 	x := mustStart(t, t.TempDir())
 	defer x.stop(t)

@@ -32,7 +32,7 @@ import (
 
 const topic = "arn:aws:sns:eu-central-1:000000000000:placements"
 
-// post office: a cell whose queue names a topic, and the webhooks of it.
+// office is a cell whose queue names a topic, with the sender of its webhooks.
 type office struct {
 	*testing.T
 	memory *journaltest.Memory
@@ -66,7 +66,7 @@ func topicARN(x *inbox) string {
 	return topic
 }
 
-// open starts the engine and the webhooks on what the journal holds.
+// open starts the engine and the webhooks on the content of the journal.
 func (o *office) open() {
 	o.Helper()
 	var err error
@@ -85,7 +85,7 @@ func (o *office) open() {
 	o.sender.Lead()
 }
 
-// config is that of a sender of this cell, at any node.
+// config returns the configuration of a sender of this cell, at any node.
 func (o *office) config() Config {
 	c := Config{
 		Engine: o.engine, Topics: map[string]string{}, Log: slog.New(slog.DiscardHandler), ConfirmAt: "http://muster.example/sns/",
@@ -123,7 +123,7 @@ func (o *office) stop(id string) {
 	o.do(&hosting.StopPlacement{ID: id})
 }
 
-// fulfil plays a placement for two players to its good end.
+// fulfil starts a placement for two players and fulfils it.
 func (o *office) fulfil(id string) {
 	o.Helper()
 	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}
@@ -199,14 +199,14 @@ func (x *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.lock.Unlock()
 }
 
-// taken is the letters that were answered with 200.
+// taken returns the letters that were answered with 200.
 func (x *inbox) taken() []letter {
 	x.lock.Lock()
 	defer x.lock.Unlock()
 	return slices.Clone(x.letters)
 }
 
-// placements is the different placements that letters are about.
+// placements returns the distinct placements that letters are about.
 func placements(letters []letter) (ids []string) {
 	for _, l := range letters {
 		if id := l.event.Detail.PlacementID; id != "" && !slices.Contains(ids, id) {
@@ -222,7 +222,7 @@ func (o *office) confirm() {
 	o.do(&notice.ConfirmSubscription{Topic: topic, URL: o.topic.url(o.T)})
 }
 
-// The documents are the examples of the API's notes.
+// The documents equal the examples in the API's notes.
 func TestDocuments(t *testing.T) {
 	bus := &inbox{}
 	o := newOffice(t, bus, nil)
@@ -425,8 +425,8 @@ func TestWhatIsOwedSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestNextOffice: another node takes over while a request is on its way. It sends what is owed, without waiting for another event, and the first node sends
-// nothing any more.
+// TestNextOffice: another node becomes leader while a request is under way. It sends the outstanding letters without waiting for another event, and the first
+// node sends no more.
 func TestNextOffice(t *testing.T) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	var hangs atomic.Bool
@@ -463,7 +463,7 @@ func TestNextOffice(t *testing.T) {
 	}
 }
 
-// TestRestInterrupts: a receiver that never answers does not keep an office from ending.
+// TestRestInterrupts: a receiver that never answers does not prevent the end of a node's leadership.
 func TestRestInterrupts(t *testing.T) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	bus := &inbox{answer: func(*letter) int { arrived <- struct{}{}; <-release; return http.StatusOK }}
@@ -495,7 +495,7 @@ func TestRedirectIsNoDelivery(t *testing.T) {
 	}
 }
 
-// Receivers get what was written while the events of it were missed.
+// Receivers get the notices whose events the sender missed.
 func TestNoticesBehindAGap(t *testing.T) {
 	bus := &inbox{}
 	o := newOffice(t, bus, nil)

@@ -76,7 +76,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// run runs a seed and adds the situations that it reached to seen.
+// run runs a seed and adds the situations that it reaches to seen.
 func run(t *testing.T, seed uint64, seen map[string]int) {
 	t.Helper()
 	w := New(seed)
@@ -124,8 +124,8 @@ func sameRun(t *testing.T, seed uint64) {
 // cutOnce has seeds whose power cuts once found a failure.
 var cutOnce = []uint64{}
 
-// TestPowerCuts runs worlds on the files of the real engines and cuts the power at any write, sync, renaming or removal. Any subset of
-// what was not synced survives. POWER_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+// TestPowerCuts runs worlds on the files of the real engines and cuts the power at any write, sync, rename or removal. Any subset of the
+// unsynced data survives. POWER_SEED=x runs only x; SIM_SEEDS=n also runs n new seeds.
 func TestPowerCuts(t *testing.T) {
 	if one := os.Getenv("POWER_SEED"); one != "" {
 		seed, err := strconv.ParseUint(one, 10, 64)
@@ -161,7 +161,7 @@ func cutPower(t *testing.T, seed uint64) (cuts int) {
 	return w.disk.(*files).cuts
 }
 
-// seedsOf returns the seed that a variable names, or the fixed ones, and besides the new ones.
+// seedsOf returns the seed that a variable names, or the fixed ones, and in both cases the new ones.
 func seedsOf(t *testing.T, variable string, fixed ...uint64) []uint64 {
 	t.Helper()
 	if one := os.Getenv(variable); one != "" {
@@ -174,7 +174,7 @@ func seedsOf(t *testing.T, variable string, fixed ...uint64) []uint64 {
 	return append(fixed, newSeeds()...)
 }
 
-// newSeeds returns as many as SIM_SEEDS says.
+// newSeeds returns as many new seeds as SIM_SEEDS says.
 func newSeeds() (seeds []uint64) {
 	n, err := strconv.Atoi(os.Getenv("SIM_SEEDS"))
 	if err != nil {
@@ -188,7 +188,7 @@ func newSeeds() (seeds []uint64) {
 	return seeds
 }
 
-// TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+// TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n also runs n new seeds.
 func TestHosts(t *testing.T) {
 	seeds := seedsOf(t, "HOSTS_SEED", 1, 2, 3, 4, 5, 6, 7, 24, 27)
 	seen := map[string]int{}
@@ -211,7 +211,7 @@ func TestHosts(t *testing.T) {
 	t.Logf("hosts assigned %d times, on their way out %d times; fleets ACTIVE %d times", seen["a host assigned"], seen["a host on its way out"], seen["a fleet of a build ACTIVE"])
 }
 
-// TestRollouts runs worlds in which aliases move from fleet to fleet. ROLLOUTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+// TestRollouts runs worlds in which aliases move from fleet to fleet. ROLLOUTS_SEED=x runs only x; SIM_SEEDS=n also runs n new seeds.
 func TestRollouts(t *testing.T) {
 	seeds := seedsOf(t, "ROLLOUTS_SEED", 1, 2, 3, 4, 5, 6, 7, 13, 14)
 	seen := map[string]int{}

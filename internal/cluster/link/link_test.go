@@ -104,7 +104,7 @@ func left(l *Link) int {
 	return len(l.conns) + l.limits.Stats().Open
 }
 
-// echo answers with the peer's id and what it reads.
+// echo answers with the peer's id and the data that it reads.
 func echo(_ context.Context, conn net.Conn, peer trust.NodeID) {
 	if _, err := io.WriteString(conn, string(peer)+"\n"); err == nil {
 		_, _ = io.Copy(conn, conn)
@@ -113,7 +113,7 @@ func echo(_ context.Context, conn net.Conn, peer trust.NodeID) {
 
 func withEcho(o *Options) { o.Node = echo }
 
-// greeted reads the line of echo.
+// greeted reads echo's first line.
 func greeted(c net.Conn) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; line = append(line, b[0]) {
@@ -189,7 +189,7 @@ func TestNodesTalk(t *testing.T) {
 	}
 }
 
-// stranger is a client configuration with a certificate of its own, which checks nothing.
+// stranger returns a client configuration with its own certificate, which does not verify the server.
 func stranger(i *trust.Identity, protocols ...string) *tls.Config {
 	c := i.Client("")
 	c.VerifyConnection, c.NextProtos = nil, protocols
@@ -315,7 +315,7 @@ func TestDialRefusesStrangers(t *testing.T) {
 	}
 }
 
-// Peers that connect and say nothing, in masses, keep no node out.
+// Masses of peers that connect and send nothing keep no node out.
 func TestSilentPeers(t *testing.T) {
 	a := newAuthority(t, cluster)
 	n1 := open(t, newIdentity(t, a, "n1", 0), func(o *Options) {
@@ -349,7 +349,7 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// One address has a share of the connections, also when all of them are those of nodes.
+// One address has only a share of the connections, even if all of them belong to nodes.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	a := newAuthority(t, cluster)
 	n1 := open(t, newIdentity(t, a, "n1", 0), func(o *Options) {
@@ -394,7 +394,7 @@ func TestHandshakesEnd(t *testing.T) {
 	}
 }
 
-// A peer that was not authenticated cannot send for ever, whatever crypto/tls makes of it.
+// A peer that is not authenticated cannot send indefinitely, whatever crypto/tls does with the data.
 func TestHandshakesAreBounded(t *testing.T) {
 	here, there := tcpPair(t)
 	m := newMeter(here)
@@ -551,7 +551,7 @@ func TestRemovedNodes(t *testing.T) {
 	}
 }
 
-// A link that closes ends what is being dialed, and everything else, and waits for its handlers.
+// A link that closes ends all connections, including those that are being dialed, and waits for its handlers.
 func TestClose(t *testing.T) {
 	a := newAuthority(t, cluster)
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
@@ -641,7 +641,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// The address of all interfaces is none that other nodes could dial.
+// The wildcard address cannot be dialed by other nodes.
 func TestAdvertisedAddress(t *testing.T) {
 	i := newIdentity(t, newAuthority(t, cluster), "n1", 0)
 	if l, err := Open(Options{Listen: ":0", Identity: i}); err == nil {

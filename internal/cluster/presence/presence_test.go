@@ -74,7 +74,7 @@ func (s seat) Read(ctx context.Context, f func(v *cell.View) error) error {
 
 func (seat) Now() time.Time { return time.Now() }
 
-// Heard notes that the node was told the time of the leader.
+// Heard records that the node was told the leader's time.
 func (s seat) Heard(told time.Time, ago time.Duration) {
 	if now := time.Now(); told.After(now) || now.Sub(told) > ago+time.Millisecond { // whole milliseconds travel
 		s.t.Errorf("%s heard at %v that it was %v at most %v ago", s.node, now, told, ago)
@@ -107,7 +107,7 @@ func (n *nodes) open(name string) *Presence {
 	return p
 }
 
-// lead changes the leader; none is "".
+// lead changes the leader. "" means no leader.
 func (n *nodes) lead(name string) {
 	n.lock.Lock()
 	was := n.all[n.leader]
@@ -157,7 +157,7 @@ func (n *nodes) close() {
 	n.lead("")
 }
 
-// in3 runs a test with three nodes of which n1 leads, in time that the test alone moves.
+// in3 runs a test with three nodes, of which n1 leads, in virtual time.
 func in3(t *testing.T, test func(t *testing.T, n *nodes)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)
@@ -305,7 +305,7 @@ func TestSleepingLeader(t *testing.T) {
 	})
 }
 
-// TestGoodbye: a node that stops is given up at once, also the leader.
+// TestGoodbye: a node that stops is given up at once, even the leader.
 func TestGoodbye(t *testing.T) {
 	in3(t, func(t *testing.T, n *nodes) {
 		n.all["n2"].Close(t.Context())
@@ -315,7 +315,7 @@ func TestGoodbye(t *testing.T) {
 	})
 }
 
-// TestGoodbyeToTheNextLeader: a leader that has handed over, and stops, is given up as soon as the next one decides.
+// TestGoodbyeToTheNextLeader: a leader that has handed over and stops is given up once the next leader is ready.
 func TestGoodbyeToTheNextLeader(t *testing.T) {
 	in3(t, func(t *testing.T, n *nodes) {
 		n.lead("")
@@ -332,7 +332,7 @@ func TestGoodbyeToTheNextLeader(t *testing.T) {
 	})
 }
 
-// TestClosedBeforeItBegan: a node that never reached a leader says nothing.
+// TestClosedBeforeItBegan: a node that never reached a leader sends no goodbye.
 func TestClosedBeforeItBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// pool is a pool of hosts in the hands of a test.
+// pool is a pool of hosts that a test controls.
 type pool struct{ hosts []capacity.Host }
 
 func (p *pool) EachHost(yield func(capacity.Host) bool) {
@@ -28,7 +28,7 @@ func host(id string) capacity.Host {
 	return capacity.Host{ID: id, Name: "rack-" + id, Location: testLocation, IP: "10.0.0.1", Ports: 100}
 }
 
-// managedHall makes a build and a fleet of it that wants hosts in a location.
+// managedHall makes a build and its fleet, with a desired number of hosts in a location.
 func managedHall(t *testing.T, desired int32, hosts ...capacity.Host) (*world, *pool) {
 	t.Helper()
 	p := &pool{hosts}
@@ -50,7 +50,7 @@ func (w *world) want(desired, most int32) {
 	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Desired: &desired, Max: &most})
 }
 
-// plan plans, and returns the hosts that the fleet has; one that is being released is in parentheses.
+// plan plans, and returns the fleet's hosts. A host that is being released is in parentheses.
 func (w *world) plan() string {
 	w.t.Helper()
 	w.must(&capacity.Plan{})
@@ -97,7 +97,7 @@ func (w *world) status() string {
 	return f.Status.String()
 }
 
-// A fleet of a build becomes ACTIVE on the hosts that it gets, and tells each step.
+// A fleet of a build becomes ACTIVE on the hosts that it gets, with an event for each step.
 func TestManagedFleetBecomesActive(t *testing.T) {
 	w, _ := managedHall(t, 1, host("1"))
 	if w.status() != "NEW" {
@@ -136,7 +136,7 @@ func TestManagedFleetBecomesActive(t *testing.T) {
 	}
 }
 
-// A host that is released drains: what is idle is asked to end, the game session goes on, and the host is free after it. The fleet may have it back before.
+// A host that is released drains: idle processes are asked to end, the game session continues, and afterwards the host is free. The fleet may get it back earlier.
 func TestReleaseEndsNoGameSession(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		w, p := managedHall(t, 1, host("1"))
@@ -196,7 +196,7 @@ func (w *world) compute(host string) (fleet.Compute, bool) {
 	return v.Compute(testFleet, "rack-"+host)
 }
 
-// A plan follows the pool, says what is missing, and changes nothing when nothing has changed. The state outlives a restart.
+// A plan follows the pool, reports missing hosts, and changes nothing if the pool has not changed. The state survives a restart.
 func TestPlanFollowsThePool(t *testing.T) {
 	w, p := managedHall(t, 4, host("1"), host("2"), host("3"))
 	w.checkPlan("1 2 3")
@@ -235,7 +235,7 @@ func TestPlanFollowsThePool(t *testing.T) {
 	}
 }
 
-// Nothing is planned while a node of the release before may follow.
+// No hosts are planned while a node of the previous release may follow.
 func TestNoPlanAtAnEarlierLevel(t *testing.T) {
 	config := DefaultConfig()
 	config.Pool = &pool{[]capacity.Host{host("1")}}
@@ -249,7 +249,7 @@ func TestNoPlanAtAnEarlierLevel(t *testing.T) {
 	w.checkPlan("")
 }
 
-// A policy changes the desired number once, says why in the fleet's events, and pauses.
+// A policy changes the desired number once, gives the reason in the fleet's events, and pauses.
 func TestPolicyScales(t *testing.T) {
 	w, _ := managedHall(t, 1, host("1"), host("2"), host("3"))
 	w.checkPlan("1")
@@ -321,8 +321,8 @@ func (w *world) ready(host string) string {
 	return testLocation
 }
 
-// A process that crashes in a loop writes ten events one by one, and then one that counts the others. Other kinds of events are not affected, and after a calm
-// time they are written one by one again.
+// A process that crashes in a loop gets ten single events, and then one event that counts the others. Other kinds of events are not affected, and after some
+// time without crashes, events are single again.
 func TestCrashLoopIsCounted(t *testing.T) {
 	w, _ := managedHall(t, 1, host("1"))
 	w.checkPlan("1")
@@ -363,7 +363,7 @@ func TestCrashLoopIsCounted(t *testing.T) {
 	}
 }
 
-// A silent host that others replace is an event of the fleet, once; a host that a fleet no longer wants is none.
+// The replacement of a silent host is one event of the fleet. The release of a host that a fleet no longer needs is not an event.
 func TestReplacedHostIsAnEvent(t *testing.T) {
 	w, p := managedHall(t, 1, host("1"), host("2"))
 	w.checkPlan("1")

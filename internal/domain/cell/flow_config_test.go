@@ -15,8 +15,8 @@ func (w *flowWorld) setConfig(document string) {
 	w.must(&playerflow.SetFlowConfig{Document: document, By: "op", Reason: "test"})
 }
 
-// What operators set is in force before what the service was started with, survives both kinds of restart, and can be taken
-// back.
+// Operators' settings take precedence over those that the service was started with, survive both kinds of restart, and can be
+// removed.
 func TestSetFlowConfig(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MembersMax = 3 })
 	w.online("a", "b")
@@ -52,7 +52,7 @@ func TestSetFlowConfig(t *testing.T) {
 	}
 }
 
-// What operators set has overridesMax bytes at most in all. A change that would go beyond it leaves what was in force.
+// Operators' settings have at most overridesMax bytes in total. A change that would exceed that has no effect.
 func TestSizeOfOverrides(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	queues := func(n int) string {
@@ -74,7 +74,7 @@ func TestSizeOfOverrides(t *testing.T) {
 	}
 }
 
-// A change is taken as a whole or not at all, and all that is wrong is named.
+// A change is accepted as a whole or not at all, and the refusal names all errors.
 func TestSetFlowConfigRefusals(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	refusal := w.refused(&playerflow.SetFlowConfig{Document: `{"PartyServiceConfig": {"maxMembers": 2, "leaderGrace": "2h", "x": 1}, "y": {}}`}, flow.InvalidArgument)
@@ -94,8 +94,8 @@ func TestSetFlowConfigRefusals(t *testing.T) {
 	w.cell.config.PlayerFlow.Flow = w.config
 }
 
-// What operators have set and what the service is started with may contradict each other after a restart: then the latter
-// counts for what is concerned, and for nothing else.
+// After a restart, operators' settings and those that the service is started with may contradict each other. Then the latter
+// apply to the options concerned only.
 func TestOverridesThatDoNotFit(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.setConfig(`{"SessionServiceConfig": {"deadAfter": "20s"}, "PartyServiceConfig": {"maxMembers": 2}}`)
@@ -110,7 +110,7 @@ func TestOverridesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A game instance keeps the rules that it began with.
+// A game instance keeps the rules with which it began.
 func TestRulesOfGamesThatRun(t *testing.T) {
 	w, g := race(t)
 	w.setConfig(`{"GameInstanceServiceConfig": {"reconnect": "OFF"}}`)
@@ -134,7 +134,7 @@ func TestConfigChangesKept(t *testing.T) {
 	}
 }
 
-// acceptanceTimeout counts for tickets of player flow only, and a queue's own before the service's.
+// acceptanceTimeout applies only to tickets of player flow, and a queue's own value takes precedence over the service's.
 func TestAcceptanceTimeout(t *testing.T) {
 	for document, want := range map[string]time.Duration{
 		`{}`: 20 * time.Second,
@@ -157,7 +157,7 @@ func TestAcceptanceTimeout(t *testing.T) {
 	}
 }
 
-// While the service keeps clients away no player loses a key or is matched; afterwards all players have time to come back.
+// While the service keeps clients away, no player loses a key or is matched. Afterwards all players have time to return.
 func TestAwaitPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b", "c")
@@ -190,7 +190,7 @@ func TestAwaitPlayers(t *testing.T) {
 	}
 }
 
-// All online players get the event once, a few in each transaction.
+// Every online player gets the event once, a few players in each transaction.
 func TestAnnounceMaintenance(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	var here []string
@@ -228,7 +228,7 @@ func TestAnnounceMaintenance(t *testing.T) {
 	}
 }
 
-// Parties that have several leaders keep them when there is to be one: no invariant is broken by a change of the configuration.
+// Parties with several leaders keep them when only one is allowed: a change of the configuration breaks no invariant.
 func TestLeaderModeChanges(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MultipleLeaders = true })
 	w.party("a", "b", "c")
@@ -244,7 +244,7 @@ func TestLeaderModeChanges(t *testing.T) {
 	}
 }
 
-// Players who are away are passed over, a bounded number of them in one transaction.
+// Absent players are skipped, a bounded number of them in one transaction.
 func TestAnnounceMaintenanceToFew(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	const away = 100

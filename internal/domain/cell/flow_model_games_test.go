@@ -30,7 +30,7 @@ func (p *flowPlay) player4(x *modelPlayer) *modelPlayer {
 	return x
 }
 
-// gameFor is the game that a player means, and what a player is refused with who is not in it.
+// gameFor returns the game that a player means, and the refusal for a player who is not in it.
 func (p *flowPlay) gameFor(x *modelPlayer) (flow.InstanceID, flow.Code) {
 	switch {
 	case x.seat != nil:
@@ -65,7 +65,7 @@ func (p *flowPlay) leavesGame(x *modelPlayer) {
 	p.try(x, &playerflow.LeaveGame{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.goesAway(x.seat) })
 }
 
-// joinsGame is the way into a game that runs without matchmaking.
+// joinsGame makes a player join a running game without matchmaking.
 func (p *flowPlay) joinsGame(x *modelPlayer) {
 	g, ok := one(p, p.live(func(*modelGame) bool { return true }))
 	cmd := &playerflow.JoinGameInstance{Caller: p.as(x.name), Instance: flow.InstanceID(p.id()), Team: "red"}
@@ -88,13 +88,13 @@ func (p *flowPlay) joinsGame(x *modelPlayer) {
 	p.try(x, cmd, refusal, func() { p.happened["joined directly"]++; p.m.newcomer(g, x) })
 }
 
-// live are games that have not ended.
+// live returns games that have not ended.
 func (p *flowPlay) live(which func(*modelGame) bool) []*modelGame {
 	return slices.DeleteFunc(slices.Clone(p.m.games), func(g *modelGame) bool { return g.status == flow.InstanceEnded || !which(g) })
 }
 
-// backfilled lets a game search for more players, and the matchmaker propose a party to it. Of one that the studio has made it
-// says who is in which team.
+// backfilled makes a game search for more players, and the matchmaker propose a party to it. For a game that the studio has made it
+// names the players' teams.
 func (p *flowPlay) backfilled(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive && len(g.seats) > 0 }))
 	searching := slices.DeleteFunc(slices.Clone(p.m.parties), func(x *modelParty) bool { return x.search == nil || x.search.queue != testQueue })
@@ -149,7 +149,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 	p.must(&playerflow.LeaveBackfill{Instance: flow.InstanceID(g.id)})
 }
 
-// disconnectsGhost lets a game server end the connection of a player who has left.
+// disconnectsGhost makes a game server end the connection of a player who has left.
 func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return len(g.ghosts) > 0 }))
 	if !ok {
@@ -172,7 +172,7 @@ func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 	}
 }
 
-// made is a game that the studio's backend makes.
+// made makes a game on behalf of the studio's backend.
 func (p *flowPlay) made(*modelPlayer) {
 	plan := playerflow.GamePlan{ID: flow.InstanceID(p.id()), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
 	var players []*modelPlayer
@@ -202,7 +202,7 @@ func (p *flowPlay) made(*modelPlayer) {
 	}
 }
 
-// allocation lets a game server come: it gets the game instance that has waited for longest.
+// allocation adds a game server: it gets the game instance that has waited the longest.
 func (p *flowPlay) allocation(*modelPlayer) {
 	waiting := slices.DeleteFunc(slices.Clone(p.m.games), func(g *modelGame) bool { return g.status != flow.InstancePending })
 	if len(waiting) == 0 {
@@ -227,7 +227,7 @@ func (p *flowPlay) allocation(*modelPlayer) {
 	p.t.Error("a game server came, and no game instance that waits has got it")
 }
 
-// getsReady lets a game server take players, with manualReady.
+// getsReady makes a game server accept players, with manualReady.
 func (p *flowPlay) getsReady(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive && !g.ready }))
 	if ok {
@@ -238,7 +238,7 @@ func (p *flowPlay) getsReady(*modelPlayer) {
 	}
 }
 
-// stranger wants a seat over the plain API, and never leaves.
+// stranger requests a seat over the plain API, and never leaves.
 func (p *flowPlay) stranger(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive }))
 	if !ok {
@@ -275,7 +275,7 @@ func (p *flowPlay) seats(which func(*modelSeat) bool) (all []*modelSeat) {
 	return all
 }
 
-// accepts lets a game server accept an open reservation: the first one, or the one that takes over.
+// accepts makes a game server accept an open reservation: the first one, or the one that takes over.
 func (p *flowPlay) accepts(*modelPlayer) {
 	s, ok := one(p, p.seats(func(s *modelSeat) bool { return s.status == flow.MemberReserved || s.takeover != 0 }))
 	if !ok {
@@ -304,7 +304,7 @@ func (p *flowPlay) loses(*modelPlayer) {
 	}
 }
 
-// hosted is a seat in a game that has a host.
+// hosted returns a seat in a game that has a host.
 func (p *flowPlay) hosted() (*modelSeat, bool) {
 	return one(p, p.seats(func(s *modelSeat) bool { return s.game.status == flow.InstanceActive }))
 }

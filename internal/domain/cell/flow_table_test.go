@@ -32,7 +32,7 @@ type row struct {
 	after  func(t *testing.T, w *flowWorld, phase int)
 }
 
-// other is a party of other players.
+// other makes a party of other players.
 func other(w *flowWorld) flow.PartyID { return w.party("host", "guest") }
 
 var otherParty flow.PartyID
@@ -189,7 +189,7 @@ var t1 = []row{
 		}},
 }
 
-// asMember is the member of the party who does not lead it.
+// asMember returns the party member who is not the leader.
 func (w *flowWorld) asMember() playerflow.Caller { return w.as("friend") }
 
 // ready makes all members of the caller's party ready, if they can be.
@@ -202,7 +202,7 @@ func (w *flowWorld) ready() {
 	}
 }
 
-// eachT1 runs a test for each cell of table T1, with "me" in its phase. What is wanted is an outcome of t1.
+// eachT1 runs a test for each cell of table T1, with "me" in its phase. want is an outcome of t1.
 func eachT1(t *testing.T, test func(t *testing.T, w *flowWorld, row row, phase int, cmd kernel.Command, want string)) {
 	for _, row := range t1 {
 		for phase := range phases {
@@ -222,7 +222,7 @@ func eachT1(t *testing.T, test func(t *testing.T, w *flowWorld, row row, phase i
 	}
 }
 
-// TestT1 is table T1, docs/spec/player-flow.md#t1: every cell with its error and "nothing changed".
+// TestT1 checks table T1, docs/spec/player-flow.md#t1: every cell with its error and "nothing changed".
 func TestT1(t *testing.T) {
 	eachT1(t, func(t *testing.T, w *flowWorld, row row, phase int, cmd kernel.Command, want string) {
 		if !strings.HasPrefix(want, "S") || len(want) != 2 {
@@ -237,7 +237,7 @@ func TestT1(t *testing.T) {
 	})
 }
 
-// TestT1Direct is T1 for direct create and join where they are on.
+// TestT1Direct checks T1 for direct create and join where they are enabled.
 func TestT1Direct(t *testing.T) {
 	for phase, want := range []string{"S4", "S3", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"} {
 		for _, join := range []bool{false, true} {
@@ -264,7 +264,7 @@ func TestT1Direct(t *testing.T) {
 	}
 }
 
-// TestJoinChecks is docs/spec/player-flow.md#t1-note-3: what a joiner is refused with, in order.
+// TestJoinChecks checks docs/spec/player-flow.md#t1-note-3: the refusals of a joining player, in order.
 func TestJoinChecks(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MembersMax = 2 })
 	id := w.party("host")
@@ -307,7 +307,7 @@ func TestJoinChecks(t *testing.T) {
 	w.refused(&playerflow.SendInvite{Caller: w.as("host"), ID: flow.InviteID(w.id()), Target: "me"}, flow.PermissionDenied)
 }
 
-// TestPartyChangeLocked is docs/spec/player-flow.md#t1-note-2.
+// TestPartyChangeLocked checks docs/spec/player-flow.md#t1-note-2.
 func TestPartyChangeLocked(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.NoChangeInGame = true })
 	id := other(w)
@@ -317,7 +317,7 @@ func TestPartyChangeLocked(t *testing.T) {
 	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Party: id}, flow.PartyChangeLocked)
 }
 
-// TestSuccession is docs/spec/player-flow.md#t1-note-4.
+// TestSuccession checks docs/spec/player-flow.md#t1-note-4.
 func TestSuccession(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b", "c")

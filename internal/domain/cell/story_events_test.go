@@ -15,15 +15,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// storyHidden are kinds of events that say nothing about the story: memory that is trimmed, clocks, answers that are kept
-// for a repeat.
+// storyHidden lists kinds of events that are not part of the story: trimming of memory, clocks, answers that are kept
+// for repeats.
 var storyHidden = []string{
 	"EventsTrimmed", "FlowCommitted", "PlayerDataWrapped", "PlayersAwaited", "RequestAnswered", "SearchAdvised",
 	"SearchAdviceDropped", "FleetEventWritten", "Ticked", "GameSessionMatched", "GameSessionPrompted", "FlowResumed",
 }
 
-// printEvents prints the events of one transaction. OnGameSessionChanged is not printed, because every change of a player's keys
-// sends one; that it does is checked here (I9). OnAllowedActionsChanged follows from the rest.
+// printEvents prints the events of one transaction. It does not print OnGameSessionChanged, because every change of a player's keys
+// sends one, but checks that it was sent (I9). OnAllowedActionsChanged follows from the rest.
 func (s *story) printEvents(events []kernel.Emitted) {
 	moved, told := map[string]int{}, map[string]int{}
 	for i, e := range events {
@@ -60,7 +60,7 @@ func (s *story) printEvents(events []kernel.Emitted) {
 	}
 }
 
-// changed is text, unless the same was printed of this record before.
+// changed returns text, unless the same was printed for this record before.
 func (s *story) changed(record, text string) string {
 	if s.shown[record] == text {
 		return ""
@@ -72,7 +72,7 @@ func (s *story) changed(record, text string) string {
 	return record + " " + text
 }
 
-// event is an event in words; empty when it says nothing new.
+// event describes an event in words. It returns "" if there is nothing new.
 func (s *story) event(e kernel.Event) string {
 	switch e := e.(type) {
 	case *playerflow.PlayerKeysChanged:
@@ -146,7 +146,7 @@ func (s *story) event(e kernel.Event) string {
 	return cmp.Or(s.eventOfHosting(e), s.eventOfMatchmaking(e), s.unknown(e))
 }
 
-// unknown is the name of an event that has no words of its own, so that none is overlooked.
+// unknown returns the name of an event without a description, so that none is overlooked.
 func (s *story) unknown(e kernel.Event) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*")
 	name = name[strings.LastIndexByte(name, '.')+1:]
@@ -260,7 +260,7 @@ func (s *story) tickets(numbers []matchmaking.TicketNo) string {
 	return strings.Join(names, ", ") + storyWhen(len(names) == 1, " is") + storyWhen(len(names) != 1, " are")
 }
 
-// message is what players are told, with the parts that a reader needs.
+// message describes a player's message, with the parts that a reader needs.
 func (s *story) message(to string, kind flow.MessageType, body string) string {
 	switch kind {
 	case flow.OnGameSessionChanged, flow.OnAllowedActionsChanged, flow.OnSync:
@@ -299,7 +299,7 @@ func (s *story) message(to string, kind flow.MessageType, body string) string {
 	return fmt.Sprintf("  %s: %s", to, kind) + storyWhen(len(parts) > 0, "{"+strings.Join(parts, " ")+"}")
 }
 
-// notice is what a game server is told.
+// notice describes a game server's message.
 func (s *story) notice(e *playerflow.GameInstanceTold) string {
 	n, err := flow.DecodeNotice(e.Body)
 	if err != nil {
@@ -362,7 +362,7 @@ func (s *story) membership(m *flow.Membership) string {
 	return text
 }
 
-// printResult prints what a command answers beside its events.
+// printResult prints a command's answer in addition to its events.
 func (s *story) printResult(cmd kernel.Command, err error) {
 	if err != nil {
 		return
@@ -394,7 +394,7 @@ func (s *story) printResult(cmd kernel.Command, err error) {
 	}
 }
 
-// printReplay prints what a stream begins with: the whole state, or the events that the client has not seen.
+// printReplay prints the beginning of a stream: the whole state, or the events that the client has not seen.
 func (s *story) printReplay(cmd *playerflow.AttachStream) {
 	if cmd.Sync != 0 {
 		s.printf("  to %s: OnSync", cmd.Player)
@@ -409,7 +409,7 @@ func (s *story) printReplay(cmd *playerflow.AttachStream) {
 	}
 }
 
-// printState prints every player, party, game instance and ticket that the script has a name for.
+// printState prints every player, party, game instance and ticket that has a name in the script.
 func (s *story) printState() {
 	v := s.cell.View()
 	for _, player := range storySorted(s.logins) {
@@ -460,7 +460,7 @@ func storyWhen(yes bool, text string) string {
 	return ""
 }
 
-// storyWords leaves out what is empty.
+// storyWords removes empty words.
 func storyWords(words ...string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
 }

@@ -28,7 +28,7 @@ type cluster struct {
 	loses func(to raft.ServerID, r *raft.AppendEntriesRequest) bool // nil, or reports whether the answer to a request is lost
 }
 
-// wire is a transport that opens no pipelines, as Options.Transport says.
+// wire is a transport that opens no pipelines, as Options.Transport requires.
 type wire struct{ *raft.InmemTransport }
 
 func (wire) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
@@ -50,7 +50,7 @@ func (l lossy) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *r
 	return err
 }
 
-// observed is a transport whose requests to append are observed.
+// observed is a transport whose append requests are observed.
 type observed struct {
 	wire
 	sent func(*raft.AppendEntriesRequest)
@@ -61,7 +61,7 @@ func (o observed) AppendEntries(id raft.ServerID, at raft.ServerAddress, request
 	return o.wire.AppendEntries(id, at, request, answer)
 }
 
-// slow is a transport whose answers to heartbeats may take long.
+// slow is a transport whose answers to heartbeats may be delayed.
 type slow struct {
 	wire
 	answered func()
@@ -75,7 +75,7 @@ func (s slow) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *ra
 	return err
 }
 
-// hanging is a transport on which no node is told to stand for election before it is closed.
+// hanging is a transport on which hand-overs hang until its channel is closed: no node is told to stand for election.
 type hanging struct {
 	wire
 	until chan struct{}
@@ -182,7 +182,7 @@ func (c *cluster) heal() {
 	}
 }
 
-// lead returns the journal of the node that comes to lead first.
+// lead returns the journal of the first node that becomes leader.
 func (c *cluster) lead(ctx context.Context) (*Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
