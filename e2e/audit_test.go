@@ -128,7 +128,7 @@ func TestAuditLogShowsTampering(t *testing.T) {
 				})
 			}
 			archived("3", "custom-a", "custom-b")
-			archived("4", "custom-c") // by now the first three have left memory: a start would archive them anew
+			archived("4", "custom-c") // by now the first three have left memory: a start would archive them again
 			s.stop()
 			a, err := archivepebble.Open(archivepebble.Options{Dir: filepath.Join(s.data, "archive")})
 			must(t, err)

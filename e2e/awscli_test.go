@@ -141,7 +141,7 @@ func TestOperationsWithAWSCLI(t *testing.T) {
 	t.Log("the AWS CLI:", c.calls.summary())
 }
 
-// walkThrough is the one of the README, typed by hand.
+// walkThrough is the README's walk-through, typed manually.
 func walkThrough(t *testing.T, c *cli) {
 	s := c.service
 

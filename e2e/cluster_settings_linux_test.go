@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/porttest"
 )
 
-// Nodes with other settings than the one that decides are named, with what differs, at every node and until it no longer does. Settings of one node alone do not count, nor does where a node has its files.
+// Nodes whose settings differ from the leader's are named with the differences, at every node and as long as they differ. Settings that belong to one node do not count, nor do the paths of its files.
 func TestSettingsOfNodesAreCompared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

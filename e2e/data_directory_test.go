@@ -142,7 +142,7 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	archived(30)
 	end("first-30")
-	archived(31) // by now the others have left memory: a start would archive them anew
+	archived(31) // by now the others have left memory: a start would archive them again
 	s.stop()
 	// The service refuses to start when the newest record is damaged, so that has to be in another table. The store may merge the two, and then one more is needed. A start reads the last block of
 	// each table as well: the largest table has more than one.

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// listen opens a stream of the partner realm by hand. Its frames are handled like a player's.
+// listen opens a stream of the partner realm without a library. Its frames are handled like a player's.
 func (s *service) listen(t *testing.T, path, protocol string) *flowPlayer {
 	t.Helper()
 	p := &flowPlayer{t: t, service: s, name: path, more: make(chan struct{})}

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/frames/framestest"
 )
 
-// flowPlayer is a player's client by hand: HTTP calls and a WebSocket, no library of ours.
+// flowPlayer is a hand-written player's client: HTTP calls and a WebSocket, no library of ours.
 type flowPlayer struct {
 	t       *testing.T
 	service *service

@@ -157,7 +157,7 @@ func TestSignInAcrossACluster(t *testing.T) {
 	refusedEverywhere(t, x.nodes, third)
 }
 
-// The AWS CLI signs a person in through a balancer that gives each request to another node. The node that decides is killed when the CLI has its code and the person comes to confirm it.
+// The AWS CLI signs a person in through a load balancer that sends each request to another node. The leader is killed when the CLI has its code and the person is about to confirm it.
 func TestSignInWhileTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	x := newOffice(t)

@@ -26,7 +26,7 @@ func sent(t *testing.T, c *cloud, operation string, want members) {
 	}
 }
 
-// What is empty is not sent, save the number of seats.
+// Empty fields are not sent, except for the number of seats.
 func TestCreateSessionSendsWhatIsSet(t *testing.T) {
 	c := newCloud(t)
 	c.answer("CreateGameSession", members{"GameSession": game(members{"Status": "ACTIVATING"})})

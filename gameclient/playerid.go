@@ -10,7 +10,7 @@ import (
 // id for as long as friends should find the player with it.
 func NewPlayerID(braces, dashes bool) string {
 	var id [16]byte
-	rand.Read(id[:]) // never fails; by hand, since a package for UUIDs would become a dependency of every game
+	rand.Read(id[:]) // never fails; written out, since a package for UUIDs would become a dependency of every game
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 	digits := hex.EncodeToString(id[:])
 	if dashes {

@@ -74,7 +74,7 @@ func play(ctx context.Context, srv *gameserver.Server, id gameserver.ConnectionI
 	// until the connection breaks
 }
 
-// What a matchmaker says about a session.
+// The matchmaker's data about a session.
 func ExampleParseMatchData() {
 	m, err := gameserver.ParseMatchData(`{
 		"matchId": "m-1", "matchmakingConfigurationArn": "arn:aws:gamelift:eu-central-1:123456789012:matchmakingconfiguration/duo",

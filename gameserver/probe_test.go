@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What cannot get better is told at once, with the service's reason. The official SDK alone tries again for three minutes.
+// A permanent error is reported at once, with the service's reason. The official SDK on its own would retry for three minutes.
 func TestConnectFailsAtOnce(t *testing.T) {
 	answer := func(status int, text string) *httptest.Server {
 		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, status) }))

@@ -25,7 +25,7 @@ func ownProcess(t *testing.T) bool {
 	}
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=5m")
-	// What the SDK reads: a heartbeat every 100 ms and no pause before an old connection is closed.
+	// The SDK's intervals for tests: a heartbeat every 100 ms and no pause before an old connection is closed.
 	cmd.Env = append(os.Environ(), mark+"="+t.Name(), "HEALTHCHECK_INTERVAL=100ms", "HEALTHCHECK_MAX_JITTER=1ms",
 		"DISCONNECT_WEBSOCKET_TIMEOUT=1ms")
 	if out, err := cmd.CombinedOutput(); err != nil {

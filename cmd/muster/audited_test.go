@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What becomes of a command, for the audit log.
+// The effect of a command on the audit log.
 const (
 	reads    = "changes nothing"
 	apart    = "changes nothing of an installation"

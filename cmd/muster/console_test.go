@@ -76,7 +76,7 @@ func TestConsoleCommandInDevelopmentMode(t *testing.T) {
 	}
 }
 
-// What other users see of the program that opens the link is the name of a file, which only its owner can read.
+// Other users see only the name of a file in the arguments of the program that opens the link, and only its owner can read that file.
 func TestOpenPage(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	const address = `https://example.com/console/link#CODE.SIGNED&"<`

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A command that ignored a flag, or took a value that makes no sense, would do something else than its user means, without a word.
+// A command that ignored a flag, or accepted a value that makes no sense, would silently do something else than its user means.
 func TestFlagsWithoutEffect(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules.json")

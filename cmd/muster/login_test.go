@@ -51,7 +51,7 @@ func TestAWSProfileForPeople(t *testing.T) {
 	}
 }
 
-// Commands of a person who has not signed in say what to do, and ask nobody else.
+// Commands of a person who has not signed in say what to do, and send no requests.
 func TestNobodyHasSignedIn(t *testing.T) {
 	home := t.TempDir()
 	env := []string{"HOME=" + home}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// What others have chosen controls no terminal: the name of a build, and texts in errors.
+// Text that others have chosen cannot control a terminal: the name of a build, and texts in errors.
 func TestHostileTextInTheTerminal(t *testing.T) {
 	builds := cbor.Encode(cbor.Map{"Builds": cbor.List{cbor.Map{
 		"BuildId": cbor.String("build-1"), "Name": cbor.String("\x1b[2Jgame"), "Version": cbor.String("\u009b1"), "Status": cbor.String("READY"), "CreationTime": &cbor.Tag{ID: 1, Value: cbor.Float64(1)},

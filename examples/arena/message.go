@@ -11,7 +11,7 @@ package arena
 // Kind is the kind of a message.
 type Kind string
 
-// What clients send.
+// Messages of clients.
 const (
 	Join  Kind = "join"  // PlayerSession, Name
 	Move  Kind = "move"  // Direction
@@ -19,7 +19,7 @@ const (
 	Leave Kind = "leave" // the server then closes the connection
 )
 
-// What the server sends.
+// Messages of the server.
 const (
 	Welcome Kind = "welcome" // Name, Width, Height, Coin, Players, Round: everything as it is now
 	Refused Kind = "refused" // Text says why; Retry whether the same player session may try again

@@ -179,7 +179,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// What is cut to the length that a message may have still fits when it has been encoded, whatever bytes it has.
+// Text that is cut to the maximum length of a message still fits after it was encoded, whatever bytes it has.
 func TestTextFits(t *testing.T) {
 	fits := func(r Request) {
 		t.Helper()

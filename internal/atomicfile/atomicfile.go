@@ -66,7 +66,7 @@ func Remove(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Rename gives a file another name in the same directory, durably, in the place of one that has it.
+// Rename durably gives a file another name in the same directory, and replaces a file of that name.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -65,7 +65,7 @@ type Config struct {
 	Reports func() []*agentproto.Report
 	// Oldest is why the oldest tickets wait; false at a node that does not decide. nil: this process runs no matchers.
 	Oldest func() (all []*matchmaker.Oldest, here bool)
-	// AskLeader has the node that decides answer by Answer. nil: there is no other node.
+	// AskLeader makes the leader answer with Answer. nil: there is no other node.
 	AskLeader func(ctx context.Context) (answer []byte, err error)
 	Damage    func() []string // places that the archive cannot read; nil: none
 	// LogTrouble returns how many lines of the log were lost, and why it cannot be written at present; nil: not known.
@@ -135,7 +135,7 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	return x, err
 }
 
-// atLeader asks the node that decides, which alone has the pools of tickets and exports the audit log. Items without a kind are about the service.
+// atLeader asks the leader, because only the leader has the pools of tickets and exports the audit log. Items without a kind are about the service.
 func (f *Finder) atLeader(ctx context.Context) []Item {
 	if f.config.Oldest == nil {
 		return f.deciding()
@@ -155,7 +155,7 @@ func (f *Finder) atLeader(ctx context.Context) []Item {
 	return items
 }
 
-// deciding are items about the service that only the node that decides knows of.
+// deciding returns items about the service that only the leader knows.
 func (f *Finder) deciding() []Item { return append(f.exports(), f.nodes()...) }
 
 // Answer is the answer to AskLeader of another node: items as JSON.

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// Operators hear of a key before it expires, and of one whose replacement nobody has finished.
+// Operators are told of a key before it expires, and of a key whose replacement is unfinished.
 func TestKeysThatEnd(t *testing.T) {
 	n := newNight(t)
 	day := 24 * time.Hour

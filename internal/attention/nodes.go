@@ -12,7 +12,7 @@ import (
 // settingsShown is how many settings of a node one item names.
 const settingsShown = 8
 
-// nodes are those that differ from the node that decides.
+// nodes returns items about nodes that differ from the leader.
 func (f *Finder) nodes() []Item {
 	if f.config.Cluster == nil {
 		return nil
@@ -21,7 +21,7 @@ func (f *Finder) nodes() []Item {
 	return slices.Concat(rooms(&s), clocks(&s), settings(&s))
 }
 
-// rooms are the nodes that cannot store what the others do.
+// rooms returns items about nodes that lack the room to store the others' changes.
 func rooms(s *node.Status) (all []Item) {
 	for _, id := range s.Short() {
 		all = append(all, Item{
@@ -32,7 +32,7 @@ func rooms(s *node.Status) (all []Item) {
 	return all
 }
 
-// clocks are the nodes whose clocks are wrong, or right if that of the node that decides is wrong.
+// clocks returns items about nodes whose clocks differ from the leader's: theirs are wrong, or the leader's is.
 func clocks(s *node.Status) (all []Item) {
 	for _, a := range s.Apart() {
 		direction := "ahead of"

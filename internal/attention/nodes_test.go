@@ -23,7 +23,7 @@ func TestNodesWithoutRoom(t *testing.T) {
 	}
 }
 
-// A node whose clock is far from that of the node that decides is named, in either direction.
+// A node whose clock differs much from the leader's is named, in either direction.
 func TestNodesWithOtherClocks(t *testing.T) {
 	f := finderOf(node.Member{ID: "n2", Clock: (5*time.Minute + 300*time.Millisecond).Milliseconds()}, node.Member{ID: "n3", Clock: (-6 * time.Second).Milliseconds()})
 	items := f.nodes()

@@ -54,7 +54,7 @@ func Check(secret identity.CellSecret, compute *fleet.Compute, token string, now
 	return Accepted{}, ErrWrong
 }
 
-// Void reports whether a token that was accepted has become void: the compute was registered anew, or an operator replaced the token.
+// Void reports whether a token that was accepted has become void: the compute was registered again, or an operator replaced the token.
 func (a Accepted) Void(compute *fleet.Compute) bool {
 	return a.Registration != compute.Registration || a.Generation <= compute.TokensVoid
 }

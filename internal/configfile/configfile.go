@@ -57,7 +57,7 @@ func Decode(content []byte, into any) error {
 	return once(content)
 }
 
-// once refuses a name that an object has twice: encoding/json keeps the last one, and a rule of a file would be gone without a word.
+// once refuses a name that an object has twice, because encoding/json keeps the last one and would silently drop a rule of the file.
 func once(content []byte) error {
 	_, err := jsontext.NewDecoder(bytes.NewReader(content)).ReadValue()
 	wrong, ok := errors.AsType[*jsontext.SyntacticError](err)

@@ -69,7 +69,7 @@ type Step struct {
 	Links   bool     `json:"links"` // the connections' clock in place of the other
 }
 
-// What one Step moves at most: the deadlines' clock, and the connections', which sends pings on its way.
+// The most that one Step moves the deadlines' clock, and the connections' clock, which sends pings meanwhile.
 const (
 	secondsMax      = 10 * 365 * 24 * 3600
 	linksSecondsMax = 24 * 3600

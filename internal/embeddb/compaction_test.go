@@ -8,12 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// waitingDB has so many compactions that wait. While it is asked for one in vain, another may come.
+// waitingDB has a number of waiting compactions. While it answers that there is none, another may arrive.
 type waitingDB struct {
 	pebble.DBForCompaction
 	all     *compactions
 	waiting int
-	late    int // come while it is asked in vain
+	late    int // that arrive while it answers that there is none
 	begun   []pebble.CompactionGrantHandle
 	metrics pebble.Metrics
 }

@@ -170,7 +170,7 @@ func TestAuditLogAtAnyNode(t *testing.T) {
 	c.agree()
 }
 
-// TestAuditLogBesideAnEarlierRelease: changes of administrators are carried out, without entries, while the node that decides does not know the audit log.
+// TestAuditLogBesideAnEarlierRelease: changes by administrators are made without entries while the leader does not know the audit log.
 func TestAuditLogBesideAnEarlierRelease(t *testing.T) {
 	c, w := newWired(t, 2, engine.Config{Levels: &members{lowest: domainaudit.Level - 1}})
 	c.group.lock.Lock()

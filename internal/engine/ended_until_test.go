@@ -67,7 +67,7 @@ func TestPlacementsUntil(t *testing.T) {
 	}
 }
 
-// Who was in a party is known after it has ended.
+// The members of a party are known after it has ended.
 func TestPartyChangesUntil(t *testing.T) {
 	settings, config := flow.DefaultConfig(), cell.DefaultConfig()
 	config.PlayerFlow.Flow = &settings

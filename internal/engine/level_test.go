@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// What a made-up next release adds: a room with an event and a record of level 2.
+// The additions of an invented next release: a room with an event and a record of level 2.
 const (
 	nextRoom = kernel.RoomNo(15)
 	nextKind = 511

@@ -54,7 +54,7 @@ muster_calls_total{door="console",operation="ListFleets",outcome="throttled"} 0
 	}
 }
 
-// What another door makes has the region that the installation's other ARNs have.
+// ARNs made through another door have the same region as the installation's other ARNs.
 func TestRegionOfPerformedOperations(t *testing.T) {
 	x := newHall(t, 0)
 	h := NewHandler(x.service, Config{Keys: keysForTest(), Log: testLog(t)})

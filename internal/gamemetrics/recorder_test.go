@@ -480,7 +480,7 @@ func TestHostsUse(t *testing.T) {
 		}
 	}
 	check(map[string]float64{"cpu_utilization_percent fleet-1 custom-a default": 30, "memory_utilization_percent fleet-1 custom-a default": 5, "cpu_utilization_percent fleet-1 custom-b default": 90})
-	report(func() { uses[0].NetworkIn, uses[0].DiskReads, uses[1].NetworkIn, uses[2].NetworkOut = 1100, 8, 40, 9 }) // h2 has started anew
+	report(func() { uses[0].NetworkIn, uses[0].DiskReads, uses[1].NetworkIn, uses[2].NetworkOut = 1100, 8, 40, 9 }) // h2 has restarted
 	check(map[string]float64{"network_in_bytes_total fleet-1 custom-a default": 100, "disk_read_ops_total fleet-1 custom-a default": 3, "network_out_bytes_total fleet-1 custom-b default": 2})
 	report(func() { uses[1].NetworkIn = 90 })
 	s.minuteOver()

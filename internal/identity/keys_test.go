@@ -45,7 +45,7 @@ func TestPublishedKeys(t *testing.T) {
 	}
 }
 
-// What a key has opened ends before Publish returns, also when it is opened a moment later.
+// Connections that a key has opened end before Publish returns, even one that is opened a moment later.
 func TestLifeEndsWithTheRevocation(t *testing.T) {
 	key := access.Key{ID: "MUST1", Role: Admin}
 	keys := newTestKeys(t, key)

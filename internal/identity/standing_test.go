@@ -63,7 +63,7 @@ func TestKeyExpires(t *testing.T) {
 	wants("when the state has its end")
 }
 
-// What ends a key earlier holds for a key that is in use, without an end of what it has opened.
+// An earlier expiry applies to a key that is in use, without ending the connections that it has opened.
 func TestKeyGetsAnEnd(t *testing.T) {
 	x := newIssuer(t)
 	key, _ := x.Find("LOBBY")

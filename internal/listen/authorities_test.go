@@ -194,7 +194,7 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	others.Wait()
 }
 
-// Whoever operates a backend whose certificate has expired, or is of another authority, finds the cause in the log of the service.
+// The service's log has the cause if a backend's certificate has expired or is from another authority.
 func TestRefusedClientCertificateIsLogged(t *testing.T) {
 	known, other := newSigner(t, "known"), newSigner(t, "other")
 	server, clients := authority(t), x509.NewCertPool()

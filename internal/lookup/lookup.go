@@ -1,7 +1,7 @@
 // Package lookup finds the objects that a text may mean: an id, an ARN, a name, or a part of a name. The operators' API and the console both ask it, so the same text leads to the same object in
 // a terminal, in a program and in the palette.
 //
-// What there are few of is found in the state, by id and name; of each kind the first ones are compared with the text. What there may be millions of is found by its exact id alone.
+// Kinds with few objects are searched in the state by id and name; of each kind the first ones are compared with the text. Kinds with millions of objects are found only by exact id.
 package lookup
 
 import (

@@ -143,7 +143,7 @@ func TestMissingParts(t *testing.T) {
 	}
 }
 
-// What a client is about to make a build of is not swept, however old it is: it was told that the service has it.
+// Parts from which a client is about to make a build are not swept, however old they are, because the client was told that the service has them.
 func TestSweepKeepsWhatWasAskedFor(t *testing.T) {
 	s := open(t, t.TempDir())
 	m := build(t, s, "old part")
@@ -242,7 +242,7 @@ func TestStage(t *testing.T) {
 	if got := first(s.Used()); got != 7 {
 		t.Errorf("%d bytes are used, want 7", got)
 	}
-	// What a crash leaves of a file is gone at the next start.
+	// The remains of a file after a crash are removed at the next start.
 	if err := os.WriteFile(filepath.Join(dir, uploadsDir, "build-1", temporary+"1"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// What an agent says of entries that do not run is in the list of hosts, and in the explanations of the fleet, the compute and its processes.
+// An agent's report on entries that do not run is in the list of hosts, and in the explanations of the fleet, the compute and its processes.
 func TestTroublesAreShown(t *testing.T) {
 	o := newOffice(t)
 	o.do(&kernel.RaiseLevel{To: kernel.Level})

@@ -202,7 +202,7 @@ func TestWhyWaiting(t *testing.T) {
 	}
 }
 
-// A node that does not decide has no pool. It has the node that decides explain a ticket, and says what the state says when that does not answer.
+// A follower has no pool. It asks the leader to explain a ticket, and answers from the state if the leader does not answer.
 func TestTicketIsExplainedAtAnotherNode(t *testing.T) {
 	o := newOffice(t)
 	o.matchmaking()

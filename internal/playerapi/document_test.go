@@ -89,7 +89,7 @@ func eachSchema(part any, f func(tree)) {
 	}
 }
 
-// What asks for no token says so, every other call asks for one; and every call lists its refusals.
+// A call without a token declares that, every other call requires one, and every call lists its refusals.
 func TestCallsDeclareTokensAndRefusals(t *testing.T) {
 	x := newLobby(t, nil)
 	for _, realm := range []*calls.Realm{x.door.player, x.door.partner, x.door.operator} {

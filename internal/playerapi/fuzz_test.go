@@ -18,7 +18,7 @@ var streamDoors = []struct{ target, headers string }{
 	{objects.EventsPath + "?subscription_id=%S&after=0", "Sec-WebSocket-Protocol: playerflow.events.v1\r\n"},
 }
 
-// Whatever a stranger sends to the doors of players and partners, from the first byte of a request on, is answered or ends its own
+// Any bytes that a stranger sends to the doors of players and partners, from the first byte of a request on, are answered or end only that
 // connection.
 func FuzzDoors(f *testing.F) {
 	unlimited, err := playerrates.Parse("attach=off partner=off")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What one player writes goes to the others in text frames, which a browser ends the stream for when they are not UTF-8.
+// One player's text goes to others in text frames. A browser closes the stream if a frame is not UTF-8.
 func TestObjectsAreUTF8(t *testing.T) {
 	x := newLobby(t, nil)
 	ann := x.login("ann")

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// Who may make a call of trusted servers or operators, beside keys of the role admin. Each call is in one of these lists.
+// The roles besides admin that may make a call of trusted servers or operators. Each call is in one of these lists.
 const (
 	ofBackends = "a backend"
 	ofServers  = "a backend, and the server of the game"

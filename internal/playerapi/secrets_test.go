@@ -110,7 +110,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	id, _, _ := strings.Cut(backend, ".")
 	keep("the cell's secret for hooks", x.Keys().CellSecret().WebhookKey("player-hooks"))
 
-	// What is good.
+	// Valid values.
 	ticket := keep("a login ticket", call(200, partner, "partner/Identity.IssueLoginTicket", backend, `{"player_id":"ann"}`)["login_ticket"])
 	ticketLogin := fmt.Sprintf(`{"provider":"backend","token":%q}`, ticket)
 	token := keep("an access token", call(200, public, "player/Session.Login", "", ticketLogin)["access_token"])
@@ -131,7 +131,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	<-posted
 	<-posted // again, so the log has heard of the first time
 
-	// What is not.
+	// Invalid values.
 	call(401, public, "player/Session.Login", "", ticketLogin)
 	call(401, public, "player/Session.Login", "", `{"provider":"dev","token":"`+keep("a token that is no JSON", "{dev-token-secret")+`"}`)
 	call(401, public, "player/Session.Login", "", `{"provider":"backend","token":"`+keep("a token that is no ticket", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.")+`"}`)

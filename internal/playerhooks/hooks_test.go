@@ -92,7 +92,7 @@ func TestHooksThatAreOff(t *testing.T) {
 	}
 }
 
-// What cannot be used as an answer is none: the policy holds.
+// An unusable answer counts as none: the policy applies.
 func TestAnswersThatAreNone(t *testing.T) {
 	elsewhere := backend(t, says(`{"allow":true}`))
 	status := func(code int, body string) http.HandlerFunc {

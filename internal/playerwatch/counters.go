@@ -110,7 +110,7 @@ func transition(was, is *flow.Membership) string {
 	return ""
 }
 
-// penalised counts new penalties, and those that began anew.
+// penalised counts new penalties, and those that began again.
 func (c *counters) penalised(was, is []flow.Penalty) {
 	for _, x := range is {
 		i := slices.IndexFunc(was, func(y flow.Penalty) bool { return y.Kind == x.Kind })

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What was synced is there after a cut, what was not may be gone, and nothing can be written after it.
+// Synced data survives a cut, unsynced data may be lost, and no data can be written afterwards.
 func TestWhatSurvivesACut(t *testing.T) {
 	lost := 0
 	for seed := range uint64(10) {

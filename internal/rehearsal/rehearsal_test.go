@@ -125,7 +125,7 @@ func TestArrivalsInEveryForm(t *testing.T) {
 	wantRefusal(t, err, domain.Invalid, "at most 24h")
 }
 
-// What became of tickets is what the replay starts from: the cancelled leave, the completed and failed stay until they are matched, and those that still wait leave at the end.
+// The replay starts from the outcomes of the tickets: cancelled ones leave, completed and failed ones stay until they are matched, and those that still wait leave at the end.
 func TestTicketsBecomeArrivals(t *testing.T) {
 	skill := []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: 7}}}
 	ticket := func(no uint64, start, end domain.Time, status matchmaking.Status) matchmaking.Ticket {

@@ -1,5 +1,5 @@
 // Package series keeps time series on disk: minutes for 15 days and hours for 455 days, within a budget of bytes and of series. Nothing depends on
-// its directory: it can be deleted while the service is down, and is then created anew.
+// its directory: it can be deleted while the service is down, and is then created again.
 package series
 
 import (

@@ -165,7 +165,7 @@ func TestBucketsAddUp(t *testing.T) {
 	})
 }
 
-// What is older than the retention goes, and then the series itself.
+// Values that are older than the retention are removed, and then the series itself.
 func TestOldGoes(t *testing.T) {
 	s := mustOpen(t, Options{Dir: "metrics", FS: vfs.NewMem()})
 	defer s.Close()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What waits for a game server that does not read is bounded by outMax: the frame that would go beyond it ends the
+// The frames that wait for a game server that does not read are bounded by outMax: a frame that would exceed it ends the
 // connection.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	ours, theirs := net.Pipe() // has no buffer: nothing leaves until the other side reads

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// What keeps a service from starting is said with the next step.
+// An error that prevents the service from starting names the next step.
 func TestAdvice(t *testing.T) {
 	bind := func(err error) error {
 		return fmt.Errorf("listen on %q: %w", ":443", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})

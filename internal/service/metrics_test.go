@@ -128,7 +128,7 @@ func TestHeadWithoutBody(t *testing.T) {
 	}
 }
 
-// What is in a query and is no name of a metric: parts of a histogram, and words of the language.
+// The parts of a query that are not names of metrics: parts of a histogram, and words of the language.
 var (
 	metricName = regexp.MustCompile(`\b(?:muster|gamelift|process|go)_[a-z0-9_]+`)
 	quoted     = regexp.MustCompile(`"[^"]*"`)

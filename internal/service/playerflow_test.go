@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Who forgets the flag must not look for the mistake in the signature of AWS requests.
+// An operator who forgets the flag must not be led to look for the mistake in the signature of AWS requests.
 func TestPlayerFlowIsOff(t *testing.T) {
 	answer := httptest.NewRecorder()
 	(&router{}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/playerflow/v1/player/Session.Login", strings.NewReader("{}")))

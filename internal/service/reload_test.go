@@ -99,7 +99,7 @@ func names(all []settings.Changed) (names []string) {
 	return names
 }
 
-// What can change is in force when the reload returns; what cannot is reported, and stays as it was.
+// Settings that can change are in force when the reload returns. Others are reported, and stay unchanged.
 func TestReloadChangesWhatCanChange(t *testing.T) {
 	x := newReloading(t, nil)
 	done := x.mustSet(func(s *settings.Settings) {

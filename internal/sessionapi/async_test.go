@@ -44,7 +44,7 @@ func TestAsyncNodes(t *testing.T) {
 		t.Errorf("one more event: %+v", e)
 	default:
 	}
-	// What is wrong in the request itself is said at once: nothing was begun.
+	// An error in the request itself is returned at once, and no operation is started.
 	s.fails("CreateSession?async=1", fields{"fleetId": s.fleet.ID}, 400, "InvalidRequest", "maxPlayer")
 	s.fails("CreatePlayerId?async=1", nil, 400, "InvalidRequest", "async")
 	s.fails("SearchSessions?async=maybe", fields{"fleetId": s.fleet.ID}, 400, "InvalidRequest", "async")

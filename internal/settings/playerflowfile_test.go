@@ -102,7 +102,7 @@ func TestPlayerFlowFileFaults(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the example file anew")
 
-// The example lists every option with its default. `go test ./internal/settings -run Example -update` writes it anew.
+// The example lists every option with its default. `go test ./internal/settings -run Example -update` rewrites it.
 func TestPlayerFlowExample(t *testing.T) {
 	const name = "../../docs/examples/player-flow.json"
 	defaults := flow.DefaultConfig()

@@ -64,7 +64,7 @@ func (b *budgets) charge(name uint64, now int64, n int) (early time.Duration) {
 	return early
 }
 
-// entry finds the entry of a name, or makes one in the place of the one in its set that recovers first.
+// entry finds the entry of a name, or makes one that replaces the entry in its set that recovers first.
 func (b *budgets) entry(name uint64, now int64) *budget {
 	set := &b.table[setOf(name)]
 	first := &set[0]
@@ -94,7 +94,7 @@ const (
 	trustedFor = 30 * 24 * time.Hour
 	trustUnit  = time.Minute
 
-	stampBits = 20 // of trustUnits: the count begins anew after two years
+	stampBits = 20 // of trustUnits: the count wraps around after two years
 	stampMask = 1<<stampBits - 1
 )
 

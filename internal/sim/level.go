@@ -16,7 +16,7 @@ func (w *World) newCell() *cell.Cell {
 	return c
 }
 
-// What the next release adds: a room with an event and a snapshot part.
+// The additions of the next release: a room with an event and a snapshot part.
 const (
 	nextRoom  kernel.RoomNo = 15
 	nextKind                = 255

@@ -219,7 +219,7 @@ func expire(t *testing.T, file string) {
 	}
 }
 
-// A person who denies signs nobody in.
+// If the person denies the request, there is no sign-in.
 func TestDenied(t *testing.T) {
 	x := newDesk(t)
 	if err := x.login(io.Discard, "deny").WithBrowser(t.Context()); err == nil || !strings.Contains(err.Error(), "access_denied") {

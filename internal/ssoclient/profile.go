@@ -1,5 +1,5 @@
 // Package ssoclient is the terminal's half of a person's sign-in: profiles that sign in, and the tokens of people who have. It keeps both where the AWS CLI and the SDKs
-// do, so that whoever signs in with one of these programs has signed in with all of them.
+// do, so that a person who signs in with one of these programs has signed in with all of them.
 package ssoclient
 
 import (
@@ -73,7 +73,7 @@ func (p *Profile) Write(config *awsfile.File) {
 }
 
 // StartURL is what names a service in the sso-session of a profile. Clients ask nothing of it, but the AWS CLI since 2.38 takes only those of AWS's own domain.
-// See B209. The directory in it belongs to nobody.
+// See B209. The directory in the URL does not exist.
 func StartURL(endpoint string) string {
 	sum := sha256.Sum256([]byte(endpoint))
 	return "https://d-00000" + hex.EncodeToString(sum[:])[:5] + ".awsapps.com/start"

@@ -88,7 +88,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// What cannot be a key for signatures is an error when the service starts; a file that goes bad later leaves the old keys.
+// A file without valid signing keys is an error when the service starts. If a file becomes invalid later, the old keys stay in force.
 func TestFileOfKeys(t *testing.T) {
 	_, edwards, _ := ed25519.GenerateKey(rand.Reader)
 	curve, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -83,7 +83,7 @@ func (s *overviewSheet) calls() string {
 	}
 	if s.before != nil {
 		was, d := &s.before.Health, s.now.At.Sub(s.before.At).Seconds()
-		if d > 0 && h.Calls >= was.Calls && h.Commits >= was.Commits { // else it is another node, or has started anew
+		if d > 0 && h.Calls >= was.Calls && h.Commits >= was.Commits { // else it is another node, or has restarted
 			return fmt.Sprintf("%.1f/s (failed %.1f/s, throttled %.1f/s, refused %.1f/s), %.1f commits/s, %s", float64(h.Calls-was.Calls)/d, float64(h.Failed-was.Failed)/d, float64(h.Throttled-was.Throttled)/d,
 				float64(h.Refused-was.Refused)/d, float64(h.Commits-was.Commits)/d, each(h.Commits-was.Commits, h.CommitSeconds-was.CommitSeconds))
 		}

@@ -16,7 +16,7 @@ import (
 func Run(ctx context.Context, s Service, every time.Duration, in io.Reader, out io.Writer, environ []string) error {
 	_, err := tea.NewProgram(newModel(ctx, s, every), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		return nil // a signal ended it in good order
+		return nil // a signal ended it normally
 	}
 	return err
 }

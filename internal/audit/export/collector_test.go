@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
-// Whatever the collector answers, it has each entry in the end, in order; an entry that it rejects for good is counted.
+// Whatever the collector answers, it eventually has each entry, in order. An entry that it rejects permanently is counted.
 func TestCollector(t *testing.T) {
 	t.Parallel()
 	b := newBook(300)

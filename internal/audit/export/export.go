@@ -109,7 +109,7 @@ type Late struct {
 // lateAfter is how long entries wait, and the receiver gets none, before that is a matter for people.
 const lateAfter = 5 * time.Minute
 
-// Late are the receivers that are late, at the node that decides.
+// Late returns the receivers that are late, at the leader.
 func (x *Exporter) Late() (all []Late) {
 	for _, w := range x.workers {
 		if s := w.status(); s.leads && min(s.age, s.still) >= lateAfter {

@@ -207,7 +207,7 @@ func TestReceiverDies(t *testing.T) {
 	}
 }
 
-// What a hostile receiver does costs the service nothing but the attempt, which has an end, and no entry counts as received.
+// A hostile receiver costs the service only the attempt, whose duration is limited, and no entry counts as received.
 func TestHostileReceivers(t *testing.T) {
 	t.Parallel()
 	config, ca := authority(t)

@@ -159,7 +159,7 @@ func TestTooLongMessage(t *testing.T) {
 	}
 }
 
-// TestTooLongAnswer: nobody waits for an answer that cannot be sent.
+// TestTooLongAnswer: if an answer is too long to be sent, the caller gets an error at once.
 func TestTooLongAnswer(t *testing.T) {
 	asks, answers := pair(t)
 	serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, make([]byte, messageMax) })
@@ -200,7 +200,7 @@ func TestPeersAtAFollower(t *testing.T) {
 	}
 }
 
-// TestOutcomes: an error is at home what it was at the node that decides.
+// TestOutcomes: a follower's callers get the same error that the leader returned.
 func TestOutcomes(t *testing.T) {
 	until := domain.Time(77)
 	byCode := flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed, Players: []string{"p1"}, Until: until, Lock: &flow.Penalty{Level: 3, Until: 9},

@@ -119,7 +119,7 @@ func TestTokenOfARemovedNode(t *testing.T) {
 	}
 }
 
-// A node that comes in the place of one whose machine is lost, at its address, is told to have that one removed first. Its token still admits it then.
+// A node that joins at the address of a node whose machine is lost is told to have that one removed first. Its token is still valid afterwards.
 func TestJoinAtTheAddressOfALostNode(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))
 	if why := joinAs(t, first.token(), "lost"); why != "" {

@@ -234,7 +234,7 @@ func TestSilentNode(t *testing.T) {
 	})
 }
 
-// TestWokenNode: a node that was away for longer than the leader waits is told so, drops its connections and registers anew.
+// TestWokenNode: a node that was absent for longer than the leader waits is told so, drops its connections and registers again.
 func TestWokenNode(t *testing.T) {
 	in3(t, func(t *testing.T, n *nodes) {
 		before := n.all["n2"].Node()

@@ -105,7 +105,7 @@ func TestActionsOfThoseWhoAreGone(t *testing.T) {
 	}
 }
 
-// Who leaves the queue again and again hears of the lock, in every mode of penalties, and how much it is by its step from 0.
+// A player who repeatedly leaves the queue is told of the lock and its step, counted from 0, in every mode of penalties.
 func TestRequeueLockIsTold(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesOff })
 	w.queues()

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestAuditSeesWhatParts damages the state by hand where players, hosting and matchmaking speak of the same thing.
+// TestAuditSeesWhatParts damages the state where players, hosting and matchmaking refer to the same record.
 func TestAuditSeesWhatParts(t *testing.T) {
 	instance := func(w *flowWorld, player string) *flow.Instance {
 		return w.cell.playerflow.Flow.Instances.Mut(w.member(player).InstanceRef())

@@ -70,7 +70,7 @@ func TestEstimates(t *testing.T) {
 		w.wantTold(waiting(i), before[i], "MatchmakingStatus")
 	}
 
-	// Who is asked about a match, or has entered just now, is not told; who is held is.
+	// A party that is asked about a match, or has just entered, gets no new estimate. A held party does.
 	mark()
 	w.pass(10 * time.Second)
 	w.offline(waiting(0))

@@ -62,7 +62,7 @@ func TestT2Party(t *testing.T) {
 		w.pass(10 * time.Minute)
 		w.wantPhase("b", flow.InGameWithParty)
 		w.must(&playerflow.EndGame{Instance: g})
-		w.pass(119 * time.Second) // the timer begins anew
+		w.pass(119 * time.Second) // the timer starts again
 		w.wantPhase("b", flow.InParty)
 		w.pass(2 * time.Second)
 		w.wantPhase("b", flow.Idle)

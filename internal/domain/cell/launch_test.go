@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// What keeps an entry of a runtime configuration from running on a host is one event, which counts its repeats; another trouble, another host and a trouble
-// that returns after an hour are other events. Which code it has depends on whether the fleet has been ACTIVE.
+// A trouble that keeps an entry of a runtime configuration from running on a host is one event, which counts its repeats. Another trouble, another host and a
+// trouble that returns after an hour are separate events. The event's code depends on whether the fleet has been ACTIVE.
 func TestLaunchTroubles(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.must(&kernel.RaiseLevel{To: kernel.Level})

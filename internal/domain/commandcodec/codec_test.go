@@ -249,7 +249,7 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
-// TestEveryCommandTravelsOrStays finds a new command that nobody thought of.
+// TestEveryCommandTravelsOrStays finds a new command that is missing from both lists.
 func TestEveryCommandTravelsOrStays(t *testing.T) {
 	decides := regexp.MustCompile(`(?m)^func \(\w* ?\*?(\w+)\) Decide\(\w+ \*(?:kernel\.)?Tx\) error`)
 	files, err := filepath.Glob("../*/*.go")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is kept for the studio is bounded in number and in bytes; a frozen copy is not changed by what follows.
+// The events that are kept for the studio are bounded in number and in bytes. Later events do not change a frozen copy.
 func TestStudioIsBounded(t *testing.T) {
 	var s Studio
 	s.Put(Subscription{ID: SubscriptionID{1}})

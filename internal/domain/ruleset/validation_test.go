@@ -44,7 +44,7 @@ func TestValidation(t *testing.T) {
 		{"a wrong escape", `{"a\x": 1}`, []string{`got the escape \x`}},
 		{"a leading zero", `{"a": 01}`, []string{"got '1', want ',' or '}'"}},
 
-		// What every rule set has.
+		// The required fields of every rule set.
 		{"empty", "{}", []string{"ruleLanguageVersion: it is missing", "teams: it is missing or empty"}},
 		{"another version", "{\"ruleLanguageVersion\": 1.0, " + duo + "}", []string{`ruleLanguageVersion: got 1.0, want "1.0"`}},
 		{"a name that is none", "{\"name\": 5, " + version + duo + "}", []string{"name: got 5, want a string"}},

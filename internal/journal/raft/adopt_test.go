@@ -146,7 +146,7 @@ func wantSingle(t *testing.T, disk *embeddbtest.Disk, saved bool, at, last uint6
 	mustAppend(t, j, next, next)
 }
 
-// Whatever operation of the disk fails, and whether or not the power fails then, either the old journal is whole or the new one, and the next try succeeds.
+// Whichever disk operation fails, and whether or not the power fails then, either the old or the new journal is whole, and the next attempt succeeds.
 func TestAConversionThatStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, disk *embeddbtest.Disk)

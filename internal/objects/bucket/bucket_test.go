@@ -29,7 +29,7 @@ type place struct {
 	*testing.T
 	*Bucket
 	age     atomic.Int64                                                             // of what is stored from now on
-	before  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (done bool)] // answers in the place of the store
+	before  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (done bool)] // answers instead of the store
 	decides atomic.Bool
 }
 

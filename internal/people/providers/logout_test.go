@@ -85,7 +85,7 @@ func TestAttackLogoutFlood(t *testing.T) {
 		}
 	}
 
-	// A key that the provider has changed is fetched, whoever asked before.
+	// A key that the provider has changed is fetched, even after earlier requests for it.
 	hangs.Store(false)
 	ahead += time.Hour
 	if err := real.NewKey("k2"); err != nil {

@@ -192,7 +192,7 @@ func compact(key ed25519.PrivateKey, header, payload string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(text)))
 }
 
-// What is well signed is a login only if it says so in one way: its type, its headers and its claims cannot be read in two.
+// A correctly signed token is a login only if it is unambiguous: its type, its headers and its claims have only one reading.
 func TestTokensThatAreSomethingElse(t *testing.T) {
 	s := newStudio(t)
 	x := startIssuer(t)

@@ -54,7 +54,7 @@ func TestConnectionTokens(t *testing.T) {
 	}
 }
 
-// What the core writes into a wrapped PlayerData is the hash of the token that the player gets, also when a downtime has moved the end
+// The core writes the hash of the player's token into a wrapped PlayerData, and the two still match when a downtime has moved the end
 // of the reservation.
 func TestTokenHash(t *testing.T) {
 	secret := identity.CellSecret{}

@@ -39,7 +39,7 @@ func TestEveryCodeIsSpelled(t *testing.T) {
 	}
 }
 
-// Who is in a game is listed, each with what can be done about it.
+// The members of a game are listed, each with the possible actions.
 func TestPlayersInGameAreSpelled(t *testing.T) {
 	spelled := func(players, decliners []string) Details {
 		return Of(flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: players, Decliners: decliners}, "in a game"), 0, nil).Details
