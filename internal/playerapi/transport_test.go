@@ -2,12 +2,14 @@ package playerapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -86,6 +88,23 @@ func TestEmptyBodies(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("%s with an empty body (%s): %d %s, want %d", call, name, w.Code, w.Body, want)
 			}
+		}
+	}
+}
+
+// A body that does not arrive is a mistake of its client or of the network: a player's telephone that loses its connection must not count as a failure
+// of the service, for which there is an alert.
+func TestBodiesThatEndEarly(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	for name, body := range map[string]io.Reader{
+		"nothing arrives": iotest.ErrReader(io.ErrUnexpectedEOF), "half of it": io.MultiReader(strings.NewReader(`{"joina`), iotest.ErrReader(io.ErrUnexpectedEOF)),
+		"all of it, and wrong chunks": io.MultiReader(strings.NewReader(`{}`), iotest.ErrReader(errors.New("malformed chunked encoding"))),
+	} {
+		w := x.ask(http.MethodPost, objects.PlayerPrefix+"Party.CreateParty", body, "Authorization", "Bearer "+token)
+		var p problem.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusBadRequest || p.Code != "INVALID_ARGUMENT" || p.Message != "the body ended early" {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
 }

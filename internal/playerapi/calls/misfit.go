@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -37,6 +38,9 @@ var setUpHuma = sync.OnceFunc(func() {
 
 // misfit returns the problem of a request that does not fit its declaration.
 func misfit(status int, message string, errs []error) *problem.Problem {
+	if _, ok := errors.AsType[*cutOff](errors.Join(errs...)); ok {
+		return problem.New(flow.InvalidArgument, "the body ended early")
+	}
 	if status >= http.StatusInternalServerError {
 		return problem.Later(flow.Unavailable, problem.Again, "the service cannot answer now")
 	}

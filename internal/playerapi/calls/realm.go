@@ -141,5 +141,22 @@ func orEmptyObject(body io.Reader) io.ReadCloser {
 	if _, err := b.Peek(1); err == io.EOF {
 		return io.NopCloser(strings.NewReader("{}"))
 	}
-	return io.NopCloser(b) // the server closes the body itself
+	return io.NopCloser(arriving{b}) // the server closes the body itself
 }
+
+// arriving marks the errors of a body, so that misfit can distinguish them from errors of the service.
+type arriving struct{ io.Reader }
+
+func (a arriving) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		err = &cutOff{err}
+	}
+	return n, err
+}
+
+// cutOff is the error of a body that did not arrive: the client or the network ended it, or its chunks are malformed.
+type cutOff struct{ cause error }
+
+func (e *cutOff) Error() string { return e.cause.Error() }
+func (e *cutOff) Unwrap() error { return e.cause }
