@@ -50,7 +50,11 @@ func writeTarGz(w io.Writer, list []file, at time.Time) error {
 func writeTar(w io.Writer, list []file, at time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, f := range list {
-		h := &tar.Header{Format: tar.FormatUSTAR, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.content)), ModTime: at, Uid: f.uid, Gid: f.uid, Typeflag: tar.TypeReg}
+		mode := int64(f.mode.Perm())
+		if f.mode&os.ModeSticky != 0 {
+			mode |= 0o1000
+		}
+		h := &tar.Header{Format: tar.FormatUSTAR, Name: f.name, Mode: mode, Size: int64(len(f.content)), ModTime: at, Uid: f.uid, Gid: f.uid, Typeflag: tar.TypeReg}
 		if f.content == nil {
 			h.Typeflag, h.Name = tar.TypeDir, strings.TrimSuffix(f.name, "/")+"/"
 		}

@@ -29,7 +29,7 @@ func (t *target) image() (string, error) {
 	dir := func(name string, mode os.FileMode, uid int) file { return file{name: name, mode: mode, uid: uid} }
 	root := []file{
 		dir("etc", 0o755, 0), dir("etc/ssl", 0o755, 0), dir("etc/ssl/certs", 0o755, 0), dir("usr", 0o755, 0), dir("usr/bin", 0o755, 0), dir("usr/share", 0o755, 0), dir("usr/share/licenses", 0o755, 0),
-		dir("usr/share/licenses/muster", 0o755, 0), dir("tmp", 0o777, 0), dir("var", 0o755, 0), dir("var/lib", 0o755, 0), dir("var/lib/muster", 0o700, userID), dir("var/lib/muster-agent", 0o700, userID),
+		dir("usr/share/licenses/muster", 0o755, 0), dir("tmp", os.ModeSticky|0o777, 0), dir("var", 0o755, 0), dir("var/lib", 0o755, 0), dir("var/lib/muster", 0o700, userID), dir("var/lib/muster-agent", 0o700, userID),
 		{name: "etc/passwd", mode: 0o644, content: []byte("root:x:0:0:root:/:/sbin/nologin\nmuster:x:65532:65532:Muster:/var/lib/muster:/sbin/nologin\n")},
 		{name: "etc/group", mode: 0o644, content: []byte("root:x:0:\nmuster:x:65532:\n")},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},

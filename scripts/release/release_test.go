@@ -365,6 +365,9 @@ func TestImage(t *testing.T) {
 	if h := entries["var/lib/muster/"]; h == nil || h.Uid != userID || h.Mode != 0o700 {
 		t.Errorf("the data directory: %+v", h)
 	}
+	if h := entries["tmp/"]; h == nil || h.Mode != 0o1777 {
+		t.Errorf("the directory of temporary files, in which no user may replace the files of another: %+v", h)
+	}
 	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(authorities()) {
 		t.Error("the authorities cannot be read")
 	}
