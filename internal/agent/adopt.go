@@ -28,12 +28,12 @@ func (a *Agent) adopt(before state.State) {
 		}
 		p, err := a.config.Groups.Adopt(one.ID, one.Record)
 		if err != nil {
-			a.config.Log.Warn("server process ended while no agent was there", "process", one.ID, "pid", one.Record.PID)
+			a.config.Log.Warn("server process ended while no agent was running", "process", one.ID, "pid", one.Record.PID)
 			a.note(s, process.Exit{At: time.Now()})
 			a.noteLogs(s)
 			continue
 		}
-		a.config.Log.Info("server process is adopted", "process", one.ID, "pid", one.Record.PID, "game_session", one.Session)
+		a.config.Log.Info("server process adopted", "process", one.ID, "pid", one.Record.PID, "game_session", one.Session)
 		s.process = p
 		a.running[s.id] = s
 		a.pool.Hold(slices.Collect(maps.Values(s.ports))...)

@@ -305,7 +305,7 @@ func (a *Agent) step(now time.Time) {
 func (a *Agent) stop() {
 	if !a.config.EndProcesses {
 		if len(a.running) > 0 {
-			a.config.Log.Info("agent stops: its server processes run on for the next one", "processes", len(a.running))
+			a.config.Log.Info("agent stops: its server processes keep running for the next agent", "processes", len(a.running))
 		}
 		return
 	}
@@ -318,7 +318,7 @@ func (a *Agent) stop() {
 		case f := <-a.work:
 			f()
 		case <-limit:
-			a.config.Log.Error("agent stops: not all server processes ended, or the service was not told", "processes", len(a.running), "untold", len(a.unsent))
+			a.config.Log.Error("agent stops: not all server processes ended, or not all ends were reported to the service", "processes", len(a.running), "unreported", len(a.unsent))
 			return
 		}
 	}

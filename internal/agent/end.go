@@ -88,7 +88,7 @@ func (a *Agent) ended(s *server, exit process.Exit) {
 	}
 	level("server process ended", "process", s.id, "exit", exit.Text(), "lived", exit.At.Sub(s.started).Round(time.Millisecond), "game_session", s.session)
 	if failed {
-		a.config.Log.Error("server processes crash too often: the agent tries one now and then", "path", s.spec.LaunchPath, "every", a.config.Restart.Probe)
+		a.config.Log.Error("server processes crash too often: the agent starts one at a time, at longer intervals", "path", s.spec.LaunchPath, "every", a.config.Restart.Probe)
 	}
 	a.note(s, exit)
 	a.noteLogs(s)
@@ -122,7 +122,7 @@ func (a *Agent) note(s *server, exit process.Exit) {
 	}
 	a.unsent = append(a.unsent, endedOf(s, reason, x))
 	if extra := len(a.unsent) - state.EndedMax; extra > 0 {
-		a.config.Log.Warn("too many ended server processes wait for the service: the oldest are dropped", "dropped", extra)
+		a.config.Log.Warn("too many reports of ended server processes wait for the service: the oldest are dropped", "dropped", extra)
 		a.unsent = a.unsent[extra:]
 	}
 }
@@ -165,7 +165,7 @@ func (a *Agent) tell(ctx context.Context, one state.Ended) error {
 	}, nil)
 	refused, ok := errors.AsType[*link.StatusError](err)
 	if ok && refused.Final() {
-		a.config.Log.Warn("the service refuses the end of a server process: it is not told again", "process", one.ID, "error", err)
+		a.config.Log.Warn("the service refused the report of a server process's end: the agent does not repeat it", "process", one.ID, "error", err)
 		return nil
 	}
 	if err != nil {

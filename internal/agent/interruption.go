@@ -28,11 +28,11 @@ func (a *Agent) lookForInterruption(now time.Time) {
 		return
 	}
 	if err != nil { // it may be in the middle of being written
-		a.config.Log.Warn("the file about the host's interruption cannot be used: the agent reads it again", "error", err)
+		a.config.Log.Warn("the interruption file cannot be used: the agent reads it again", "error", err)
 		return
 	}
 	a.interrupted = true
-	a.drain(at.Add(-interruptionSpare), "the host is taken away at "+at.Format(time.RFC3339))
+	a.drain(at.Add(-interruptionSpare), "the host is reclaimed at "+at.Format(time.RFC3339))
 }
 
 // readInterruption reads an instant, optionally followed by a newline.

@@ -40,7 +40,7 @@ func (a *Agent) serveMetrics(l net.Listener) (stop func()) {
 	go func() {
 		defer close(ended)
 		if err := server.Serve(netutil.LimitListener(l, metricsConnections)); err != http.ErrServerClosed {
-			a.config.Log.Error("metrics are not served any more", "address", l.Addr(), "error", err)
+			a.config.Log.Error("metrics are no longer served", "address", l.Addr(), "error", err)
 		}
 	}()
 	return func() {
@@ -107,19 +107,19 @@ func (a *Agent) metrics(now time.Time) []byte {
 	x.family("info", "gauge", "Always 1. The labels say what the agent is.")
 	x.value("info", 1, "version", a.config.Version, "fleet", a.hello.FleetID, "compute", a.hello.ComputeName, "location", a.hello.Location)
 	x.one("connected", "gauge", "Whether the agent is connected to the service.", truth(a.connected))
-	x.one("connections_total", "counter", "Connections to the service that were opened.", float64(a.counts.connections))
+	x.one("connections_total", "counter", "Connections opened to the service.", float64(a.counts.connections))
 	x.one("draining", "gauge", "Whether the host is drained, so that no server process starts.", truth(a.draining))
 	a.processMetrics(x)
 	a.launchMetrics(x, now)
-	x.family("build_fetches_total", "counter", "Fetches of builds that have ended.")
+	x.family("build_fetches_total", "counter", "Finished fetches of builds.")
 	x.value("build_fetches_total", float64(a.counts.fetches), "outcome", "complete")
 	x.value("build_fetches_total", float64(a.counts.fetchFailures), "outcome", "failed")
-	x.one("build_fetching", "gauge", "Whether a build is on its way.", truth(a.build != nil && a.build.cancel != nil))
+	x.one("build_fetching", "gauge", "Whether a build is being fetched.", truth(a.build != nil && a.build.cancel != nil))
 	x.family("log_uploads_total", "counter", "Uploads of the logs of game sessions.")
 	x.value("log_uploads_total", float64(a.counts.uploads), "outcome", "complete")
 	x.value("log_uploads_total", float64(a.counts.uploadFailures), "outcome", "failed")
-	x.one("log_uploads_waiting", "gauge", "Game sessions whose logs wait for their upload.", float64(len(a.uploads.queue)))
-	x.one("exits_untold", "gauge", "Ended server processes of which the service was not told yet.", float64(len(a.unsent)))
+	x.one("log_uploads_waiting", "gauge", "Game sessions whose logs are waiting to be uploaded.", float64(len(a.uploads.queue)))
+	x.one("exits_untold", "gauge", "Ended server processes that have not been reported to the service yet.", float64(len(a.unsent)))
 	a.hostMetrics(x)
 	return x.Bytes()
 }
@@ -138,11 +138,11 @@ func (a *Agent) processMetrics(x *exposition) {
 	for _, state := range []string{agentproto.ProcessStarting, agentproto.ProcessRunning, ProcessRetiring, agentproto.ProcessStopping} {
 		x.value("processes", float64(states[state]), "state", strings.ToLower(state))
 	}
-	x.one("processes_wanted", "gauge", "Server processes of the runtime configuration.", float64(a.total()))
+	x.one("processes_wanted", "gauge", "Server processes that the runtime configuration asks for.", float64(a.total()))
 	x.one("game_sessions", "gauge", "Server processes that host a game session.", float64(sessions))
 	x.one("process_starts_total", "counter", "Server processes that were started.", float64(a.counts.starts))
 	x.one("process_start_failures_total", "counter", "Server processes that could not be started.", float64(a.counts.startFailures))
-	x.family("process_exits_total", "counter", "Server processes that have ended, by the reason that the service is told.")
+	x.family("process_exits_total", "counter", "Server processes that have ended, by the reason reported to the service.")
 	for _, reason := range agentproto.Reasons {
 		x.value("process_exits_total", float64(a.counts.exits[reason]), "reason", string(reason))
 	}
@@ -158,9 +158,9 @@ func (a *Agent) processMetrics(x *exposition) {
 			x.value(name, value(i), "process", s.id, "path", s.spec.LaunchPath, "port", strconv.Itoa(s.ports[""]))
 		}
 	}
-	each("process_memory_bytes", "gauge", "Memory of a server process with all that it started.", func(i int) float64 { return float64(used[i].Memory) })
-	each("process_cpu_seconds_total", "counter", "Processor time of a server process with all that it started and that runs.", func(i int) float64 { return used[i].CPU.Seconds() })
-	each("process_start_time_seconds", "gauge", "When a server process started, since 1970.", func(i int) float64 { return float64(all[i].started.UnixMilli()) / 1000 })
+	each("process_memory_bytes", "gauge", "Memory of a server process and its child processes.", func(i int) float64 { return float64(used[i].Memory) })
+	each("process_cpu_seconds_total", "counter", "Processor time of a server process and its running child processes.", func(i int) float64 { return used[i].CPU.Seconds() })
+	each("process_start_time_seconds", "gauge", "Unix time at which a server process started.", func(i int) float64 { return float64(all[i].started.UnixMilli()) / 1000 })
 }
 
 func (a *Agent) launchMetrics(x *exposition, now time.Time) {
@@ -179,18 +179,18 @@ func (a *Agent) launchMetrics(x *exposition, now time.Time) {
 
 func (a *Agent) hostMetrics(x *exposition) {
 	h := usage.OfHost(a.config.LogDir)
-	x.family("host_cpu_seconds_total", "counter", "Time of all processors of the host.")
+	x.family("host_cpu_seconds_total", "counter", "Processor time of all processors of the host, by mode.")
 	x.value("host_cpu_seconds_total", h.Busy.Seconds(), "mode", "busy")
 	x.value("host_cpu_seconds_total", h.Idle.Seconds(), "mode", "idle")
 	x.one("host_load1", "gauge", "Load of the host over a minute.", h.Load1)
 	x.one("host_memory_bytes", "gauge", "Memory of the host.", float64(h.Memory))
 	x.one("host_memory_used_bytes", "gauge", "Memory of the host that is in use.", float64(h.MemoryUsed))
 	x.one("host_disk_bytes", "gauge", "Size of the file system with the output of server processes.", float64(h.Disk))
-	x.one("host_disk_free_bytes", "gauge", "What is free of it.", float64(h.DiskFree))
+	x.one("host_disk_free_bytes", "gauge", "Free space of the file system with the output of server processes.", float64(h.DiskFree))
 	x.one("host_network_received_bytes_total", "counter", "Bytes that the host has received, without loopback.", float64(h.NetworkIn))
 	x.one("host_network_sent_bytes_total", "counter", "Bytes that the host has sent, without loopback.", float64(h.NetworkOut))
 	x.one("host_open_files", "gauge", "Open files of the host.", float64(h.OpenFiles))
-	x.one("ports_used", "gauge", "Ports of the pool that server processes have.", float64(a.pool.Taken()))
+	x.one("ports_used", "gauge", "Ports of the pool that server processes use.", float64(a.pool.Taken()))
 	x.one("ports", "gauge", "Ports of the pool.", float64(a.pool.Range().Len()))
 	x.one("memory_bytes", "gauge", "Memory of the agent itself.", float64(h.AgentMemory))
 }

@@ -144,7 +144,7 @@ func (a *Agent) take(push agentproto.Push) {
 	case *agentproto.UpdateHost:
 		a.connect(p.HelloAnswer)
 	case *agentproto.HostShared:
-		a.config.Log.Warn("another agent uses the identity of this host, and takes it from this one: a copy of the state directory is on another machine. "+
+		a.config.Log.Warn("another agent uses the identity of this host and disconnects this agent: a copy of the state directory is on another machine. "+
 			"Remove host.json from the state directory of the copy, and give its agent a join token", "host", a.hello.HostID, "state_dir", a.config.StateDir, "addresses", p.Addresses)
 	case *agentproto.StartOutput:
 		a.startStream(p)
@@ -166,7 +166,7 @@ func (a *Agent) reply(r agentproto.Request) {
 	ctx := a.context
 	go func() {
 		if err := a.link.Call(ctx, r, nil); err != nil {
-			a.config.Log.Warn("the service does not take a message", "action", r.Action(), "error", err)
+			a.config.Log.Warn("the service refused a message", "action", r.Action(), "error", err)
 		}
 	}()
 }

@@ -133,14 +133,14 @@ func programPath(launch, root string) (string, error) {
 	}
 	within, err := filepath.Rel(root, filepath.Clean(path))
 	if err != nil || !filepath.IsLocal(within) {
-		return "", fmt.Errorf("launch path %q: outside of %s; want a path in it", launch, root)
+		return "", fmt.Errorf("launch path %q: want a path in %s", launch, root)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("launch path %q: %w", launch, err)
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("launch path %q: %s is no file", launch, path)
+		return "", fmt.Errorf("launch path %q: %s is not a file", launch, path)
 	}
 	return path, nil
 }

@@ -68,7 +68,7 @@ func (a *Agent) upload(now time.Time) {
 }
 
 // errUnwanted means that the service will never accept these logs.
-var errUnwanted = errors.New("the service does not take these logs")
+var errUnwanted = errors.New("the service does not accept these logs")
 
 func (a *Agent) uploaded(one state.Upload, err error) {
 	u := &a.uploads
@@ -170,7 +170,7 @@ func (a *Agent) sourceOf(one state.Upload) bundle.Source {
 func put(ctx context.Context, client *http.Client, url string, archive *os.File, size int64) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, io.NopCloser(archive))
 	if err != nil {
-		return errors.New("the URL for the upload is none") // without the URL, which contains the ticket
+		return errors.New("the URL for the upload is invalid") // without the URL, which contains the ticket
 	}
 	r.ContentLength = size
 	r.Header.Set("Content-Type", "application/zip")

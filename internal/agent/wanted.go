@@ -55,7 +55,7 @@ func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 		return conf, err
 	}
 	if conf.Build != nil {
-		return conf, fmt.Errorf("a file names no Build: launch paths are relative to --root")
+		return conf, fmt.Errorf("Build: want none in a file, because launch paths are relative to --root")
 	}
 	total := 0
 	for i, p := range conf.ServerProcesses {
@@ -251,7 +251,7 @@ func (a *Agent) activation() time.Duration {
 // drain stops starting processes. A deadline of zero means none.
 func (a *Agent) drain(deadline time.Time, why string) {
 	a.draining, a.deadline, a.beat = true, deadline, time.Time{}
-	a.config.Log.Info("host is drained: no server process starts, those with a game session finish", "deadline", deadline, "reason", why)
+	a.config.Log.Info("host is being drained: no server process starts, and those with a game session finish", "deadline", deadline, "reason", why)
 }
 
 // revoked ends all server processes, because the service no longer trusts this host and would not hear of what runs here.
@@ -269,5 +269,5 @@ func (a *Agent) endDrain() {
 			s.retiring = time.Time{}
 		}
 	}
-	a.config.Log.Info("drain of the host ends: server processes start again")
+	a.config.Log.Info("drain of the host has ended: server processes start again")
 }

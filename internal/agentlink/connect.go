@@ -49,7 +49,7 @@ func parseHello(query string) (hello, error) {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return hello{}, fmt.Errorf("the query is no form: %w", err)
+		return hello{}, fmt.Errorf("the query is malformed: %w", err)
 	}
 	h := hello{
 		compute:       compute{strings.Clone(values.Get("FleetId")), strings.Clone(values.Get("ComputeName"))},

@@ -23,7 +23,7 @@ func (l *link) handle(message []byte) {
 	request, action, id, err := agentproto.DecodeRequest(message)
 	if errors.Is(err, agentproto.ErrGarbage) {
 		s.counters.garbage.Add(1)
-		s.log.Debug("a host agent sent what cannot be answered", "compute", l.compute().name, "error", err)
+		s.log.Debug("a host agent sent a message that cannot be answered", "compute", l.compute().name, "error", err)
 		return
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *link) interrupt(is bool) {
 		return
 	}
 	if err := l.server.engine.Do(l.server.ctx, &hosting.InterruptCompute{Fleet: at.fleet, Compute: at.name}); err != nil {
-		l.server.log.Warn("a host is about to be taken away, and could not be drained: the service tries again with the next heartbeat", "compute", at.name, "error", err)
+		l.server.log.Warn("a host is about to be reclaimed and could not be drained: the service tries again with the next heartbeat", "compute", at.name, "error", err)
 		return
 	}
 	l.interrupted = at

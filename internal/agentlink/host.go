@@ -189,7 +189,7 @@ func (s *Server) keepHosts(now time.Time) {
 	ctx, cancel := context.WithTimeout(s.ctx, keepEvery)
 	defer cancel()
 	if err := s.engine.Do(ctx, &hosts.Keep{Hosts: all}); err != nil {
-		s.log.Warn("it could not be noted which hosts are connected: the service tries again in a minute", "hosts", len(all), "error", err)
+		s.log.Warn("the connected hosts could not be recorded: the service tries again in a minute", "hosts", len(all), "error", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (l *link) leave() {
 		return // a new agent has connected meanwhile
 	}
 	if err := s.engine.Do(s.ctx, &hosts.Leave{Host: l.host}); err != nil {
-		s.log.Warn("it could not be noted that a host has left", "host", l.host, "error", err)
+		s.log.Warn("the departure of a host could not be recorded", "host", l.host, "error", err)
 	}
 }
 

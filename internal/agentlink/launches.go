@@ -39,7 +39,7 @@ func (l *link) tellLaunches(states []agentproto.LaunchState) {
 			}
 			cmd := hosting.ReportLaunch{Fleet: at.fleet, Compute: at.name, Path: x.LaunchPath, Trouble: troubles[cause], Why: x.Reason}
 			if err := l.server.engine.Do(l.server.ctx, &cmd); err != nil {
-				l.server.log.Debug("what a host agent says of a launch was not written to the fleet's events", "fleet", at.fleet, "compute", at.name, "error", err)
+				l.server.log.Debug("a host agent's report about a launch was not written to the fleet's events", "fleet", at.fleet, "compute", at.name, "error", err)
 				continue
 			}
 		}

@@ -424,7 +424,7 @@ func TestInterruptedHost(t *testing.T) {
 		x, _ := v.Compute(testFleet, testCompute)
 		told := 0
 		for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
-			if strings.Contains(e.Message, "is taken away") {
+			if strings.Contains(e.Message, "is being reclaimed") {
 				told++
 			}
 		}

@@ -88,9 +88,9 @@ func (x *streams) add(o *Output) error {
 	}
 	switch {
 	case ofHost >= streamsOfHostMax:
-		return domain.Refuse(domain.Overloaded, "%d readers have the output of processes of compute %s; that is the limit", ofHost, o.compute.name)
+		return domain.Refuse(domain.Overloaded, "%d readers follow the output of processes of compute %s, which is the limit", ofHost, o.compute.name)
 	case len(x.open) >= streamsMax:
-		return domain.Refuse(domain.Overloaded, "%d readers have the output of processes; that is the limit", len(x.open))
+		return domain.Refuse(domain.Overloaded, "%d readers follow the output of processes, which is the limit", len(x.open))
 	}
 	if x.open == nil {
 		x.open = map[string]*Output{}

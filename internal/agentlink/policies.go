@@ -78,6 +78,6 @@ func (l *link) askPolicies(by *identity.Principal, at compute) {
 		l.asked.Store(nil) // the state could not be read
 		return
 	}
-	s.log.Info("a host agent's connection was closed: policies do not let it connect", "host", l.host, "fleet", at.fleet, "compute", at.name, "error", err)
+	s.log.Info("a host agent's connection was closed: policies do not allow it to connect", "host", l.host, "fleet", at.fleet, "compute", at.name, "error", err)
 	l.dismiss(closeRevoked)
 }

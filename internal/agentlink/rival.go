@@ -76,7 +76,7 @@ func (s *Server) tellShared(l *link, now time.Time) {
 	if told { // another connection has reported it meanwhile
 		return
 	}
-	s.log.Warn("several agents use the identity of one host, and take it from each other: a copy of its state directory is on another machine. "+
+	s.log.Warn("several agents use the identity of one host and disconnect each other: a copy of its state directory is on another machine. "+
 		"Remove host.json from the state directory of each copy, and give its agent a join token", "host", l.host, "name", l.name, "addresses", addresses)
 	for _, x := range of {
 		x.push(&agentproto.HostShared{Addresses: addresses})

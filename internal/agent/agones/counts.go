@@ -90,7 +90,7 @@ func (p *Process) updateList(in *sdk.UpdateListRequest) (proto.Message, error) {
 		values := slices.Clone(in.List.Values)
 		slices.Sort(values)
 		if len(slices.Compact(values)) != len(in.List.Values) {
-			return invalidError("values: one is there twice; want each once")
+			return invalidError("values: one is given twice; want each once")
 		}
 		if int64(len(in.List.Values)) > l.Capacity {
 			return status.Errorf(codes.OutOfRange, "values: %d; want at most %d, the capacity", len(in.List.Values), l.Capacity)

@@ -85,7 +85,7 @@ func (p *Process) Ending() {
 func (p *Process) become(f func(m *Memory)) (proto.Message, error) {
 	err := p.change(func(m *Memory) error {
 		if m.State.final() {
-			return status.Errorf(codes.FailedPrecondition, "state: %s, which stays", m.State)
+			return status.Errorf(codes.FailedPrecondition, "state: %s, which is final", m.State)
 		}
 		f(m)
 		if m.State != Reserved {
@@ -130,7 +130,7 @@ func (p *Process) watchTime(ctx context.Context) {
 				continue
 			}
 			if failures++; failures == health.Failures { // in ticks, because an agent that was itself stopped counts only one for all that time
-				p.log.Warn("Agones server has not told that it is well: it is ended", "periods", failures, "period", health.Period)
+				p.log.Warn("Agones server has not reported that it is healthy: it is ended", "periods", failures, "period", health.Period)
 				p.become(func(m *Memory) { m.State = Unhealthy })
 				p.end(p.config.Unhealthy)
 			}

@@ -35,7 +35,7 @@ type link struct {
 
 func newLink(p *Process) *link { return &link{process: p, again: make(chan linkclient.Refresh, 1)} }
 
-var errRefresh = errors.New("the service wants another connection")
+var errRefresh = errors.New("the service asks for another connection")
 
 // run maintains the link as long as the service has to know the process, until ctx ends.
 func (l *link) run(ctx context.Context) {
@@ -64,7 +64,7 @@ func (l *link) run(ctx context.Context) {
 			pause = retryFirst
 			continue
 		}
-		p.log.Warn("link of an Agones server is lost: it connects again", "error", err)
+		p.log.Warn("connection of an Agones server is lost: it reconnects", "error", err)
 		if time.Since(began) > retryMost {
 			pause = retryFirst
 		}
@@ -166,7 +166,7 @@ func (l *link) activate(ctx context.Context, client *linkclient.Client) error {
 	port := p.config.Ports[""]
 	err := l.ask(ctx, client, "ActivateServerProcess", `"SdkVersion":"5.5.0","SdkLanguage":"Go","SdkToolName":"Agones","SdkToolVersion":"","LogPaths":null,"Port":`+strconv.Itoa(port))
 	if err != nil {
-		return fmt.Errorf("the service does not take the process for ready: %w", err)
+		return fmt.Errorf("report the process as ready: %w", err)
 	}
 	return p.change(func(m *Memory) error {
 		m.Registered = true
@@ -245,7 +245,7 @@ func (l *link) seat(ctx context.Context, client *linkclient.Client, m *Memory, p
 		if gone(err) != nil {
 			return err
 		}
-		l.process.log.Info("player session of an Agones server's player is not accepted", "player_session", seat, "error", err)
+		l.process.log.Info("the service does not accept the player session of an Agones server's player", "player_session", seat, "error", err)
 		seat = ""
 	}
 	l.process.inSession(m.Session, func(m *Memory) {
@@ -309,7 +309,7 @@ func (l *link) push(_ *linkclient.Client, push linkclient.Push) {
 		}
 	}
 	if err != nil {
-		p.log.Warn("message of the service is not used", "action", push.Action, "error", err)
+		p.log.Warn("message of the service ignored", "action", push.Action, "error", err)
 	}
 }
 

@@ -210,7 +210,7 @@ func (w *writer) file(root *os.Root, dir, at string) error {
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		w.note("%s: no regular file", name)
+		w.note("%s: not a regular file", name)
 		return nil
 	}
 	size := info.Size()

@@ -15,7 +15,7 @@ func TestPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, texts := read(t, Source{Paths: []string{"pipe"}, Dirs: []Dir{{"game", base}}})
-	if !strings.Contains(texts["ReadMe.txt"], "game/pipe: no regular file") {
+	if !strings.Contains(texts["ReadMe.txt"], "game/pipe: not a regular file") {
 		t.Errorf("got %v", texts)
 	}
 }

@@ -138,7 +138,7 @@ func (l *Link) Run(ctx context.Context) {
 			wait = min(2*max(wait, retryFirst), retryLongest)
 		}
 		pause := time.Duration(float64(wait) * (1 + retrySpread*(2*l.config.Chance()-1)))
-		what := "connection to the service is lost: the agent connects again, and its server processes go on"
+		what := "connection to the service is lost: the agent reconnects, and its server processes keep running"
 		switch {
 		case errors.Is(err, errRevoked):
 			what = "the service has revoked this host: the agent ends its server processes, and tries again"
@@ -177,7 +177,7 @@ func (l *Link) session(ctx context.Context) error {
 		case refresh := <-c.refresh:
 			next, err := l.open(ctx, target.refreshed(refresh))
 			if err != nil {
-				l.config.Log.Warn("new connection, as the service asks for, failed: the agent keeps the old one", "error", err)
+				l.config.Log.Warn("the new connection that the service asked for failed: the agent keeps the old one", "error", err)
 				continue
 			}
 			old := c
@@ -363,7 +363,7 @@ func (c *connection) take(text []byte) {
 	m, err := agentproto.DecodeReceived(text)
 	switch {
 	case err != nil:
-		c.link.config.Log.Warn("message of the service is not understood and ignored", "error", err)
+		c.link.config.Log.Warn("message of the service ignored: it cannot be read", "error", err)
 	case m.Push == nil:
 		c.mu.Lock()
 		received := c.calls[m.RequestID]

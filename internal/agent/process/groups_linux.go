@@ -62,7 +62,7 @@ func NewGroups(dir string) (*Groups, error) {
 // some deny it: RestrictNamespaces= of systemd, and container profiles.
 func canStartInside() error {
 	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL { // the kernel's answer to arguments of size 0
-		return fmt.Errorf("clone3: %w; a filter of system calls denies it, such as RestrictNamespaces= in the unit", errno)
+		return fmt.Errorf("clone3: %w; a system call filter denies it, such as RestrictNamespaces= in the unit", errno)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (g *Groups) Describe() string {
 func (g *Groups) enter(attributes *syscall.SysProcAttr, c Command) (done func(error) string, err error) {
 	if g.dir == "" {
 		if c.Memory > 0 {
-			return nil, fmt.Errorf("a limit of memory needs cgroups of version 2: %s", g.why)
+			return nil, fmt.Errorf("a memory limit needs cgroups of version 2: %s", g.why)
 		}
 		return func(error) string { return "" }, nil
 	}

@@ -64,7 +64,7 @@ func (e Exit) Text() string {
 }
 
 // ErrGone means that a process to adopt is no longer running.
-var ErrGone = errors.New("the process does not run any more")
+var ErrGone = errors.New("the process is no longer running")
 
 // Process is a running or ended process with its descendants.
 type Process struct {

@@ -36,17 +36,17 @@ type Groups struct{}
 // NewGroups returns the groups; only "" and "none" are possible.
 func NewGroups(dir string) (*Groups, error) {
 	if dir != "" && dir != "none" {
-		return nil, fmt.Errorf("cgroup %s: macOS has none", dir)
+		return nil, fmt.Errorf("cgroup %s: macOS has no cgroups", dir)
 	}
 	return &Groups{}, nil
 }
 
 // Describe returns why there are no groups.
-func (g *Groups) Describe() string { return "none: macOS has none" }
+func (g *Groups) Describe() string { return "none: macOS has no cgroups" }
 
 func (g *Groups) enter(_ *syscall.SysProcAttr, c Command) (func(error) string, error) {
 	if c.Memory > 0 {
-		return nil, errors.New("a limit of memory needs cgroups, which macOS has not")
+		return nil, errors.New("a memory limit needs cgroups, which macOS does not have")
 	}
 	return func(error) string { return "" }, nil
 }

@@ -22,7 +22,7 @@ type Groups struct{}
 // NewGroups returns the groups; only "" and "none" are possible.
 func NewGroups(dir string) (*Groups, error) {
 	if dir != "" && dir != "none" {
-		return nil, fmt.Errorf("cgroup %s: Windows has none", dir)
+		return nil, fmt.Errorf("cgroup %s: Windows has no cgroups", dir)
 	}
 	return &Groups{}, nil
 }
@@ -35,7 +35,7 @@ type User struct{}
 
 // FindUser fails on Windows.
 func FindUser(string) (*User, error) {
-	return nil, errors.New("processes of another user: not on Windows; run the agent's service as that user")
+	return nil, errors.New("server processes cannot run as another user on Windows; run the agent's service as that user")
 }
 
 // Own does nothing on Windows.

@@ -29,7 +29,7 @@ func Keep(ctx context.Context, log *slog.Logger) {
 		}
 		debug.FreeOSMemory()
 		if err := Release(); err != nil {
-			log.Debug("pages of the agent's program stay in memory", "error", err)
+			log.Debug("pages of the agent's executable stay in memory", "error", err)
 			return
 		}
 	}

@@ -75,7 +75,7 @@ func Open(dir string) (*File, State, func(), error) {
 	}
 	unlock, err := lock(filepath.Join(dir, "agent.lock"))
 	if err != nil {
-		return nil, State{}, nil, fmt.Errorf("%s: another agent uses this directory: %w", dir, err)
+		return nil, State{}, nil, fmt.Errorf("state directory %s: another agent uses it: %w", dir, err)
 	}
 	f := &File{path: filepath.Join(dir, "agent.json")}
 	s, err := f.read()
@@ -98,7 +98,7 @@ func (f *File) read() (s State, err error) {
 		return State{}, fmt.Errorf("%s: %w; it lists the server processes that run: end them and remove the file", f.path, err)
 	}
 	if s.Version != version {
-		return State{}, fmt.Errorf("%s: version %d; want %d: it was written by another release of the agent", f.path, s.Version, version)
+		return State{}, fmt.Errorf("%s: version %d; want version %d: another release of the agent wrote the file", f.path, s.Version, version)
 	}
 	return s, nil
 }

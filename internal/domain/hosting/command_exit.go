@@ -41,7 +41,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 	}
 	reason, ok := exitReasons[cmd.Exit.Reason]
 	if !ok {
-		return domain.Refuse(domain.Invalid, "TerminationReason is %.60q, must be one of the agent protocol", cmd.Exit.Reason)
+		return domain.Refuse(domain.Invalid, "TerminationReason: %.60q; want one of the agent protocol's reasons", cmd.Exit.Reason)
 	}
 	report := cmd.Exit
 	report.Output = excerpt.End(report.Output, exit.OutputMax)

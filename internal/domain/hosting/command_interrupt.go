@@ -23,7 +23,7 @@ func (cmd *InterruptCompute) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if !x.Draining() {
-		message := "Compute " + x.Name + " in " + x.Location + " is taken away, as its agent says: it gets no new game sessions, and its server processes are asked to end"
+		message := "Compute " + x.Name + " in " + x.Location + " is being reclaimed, its agent reports: it gets no new game sessions, and its server processes are asked to end"
 		t.DrainHost(cmd.Fleet, cmd.Compute, true)
 		t.fleetEvent(cmd.Fleet, "GENERIC_EVENT", message)
 	}
