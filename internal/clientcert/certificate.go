@@ -83,7 +83,7 @@ func (m *Machine) May(role access.Role) (most time.Duration, groups []string) {
 func (a *authority) machine(leaf *x509.Certificate, chain []*x509.Certificate, now time.Time) (*Machine, error) {
 	switch {
 	case leaf.IsCA:
-		return nil, refuse(Untrusted, "The certificate is one of an authority, want one of a client.")
+		return nil, refuse(Untrusted, "The certificate is an authority's, want a client's.")
 	case leaf.Version != 3:
 		return nil, refuse(Untrusted, "The certificate has version %d, want 3.", leaf.Version)
 	case leaf.KeyUsage != 0 && leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0:
@@ -100,7 +100,7 @@ func (a *authority) machine(leaf *x509.Certificate, chain []*x509.Certificate, n
 		return nil, &Refused{Expired, "The certificate, or one of its authorities, has expired or is not valid yet.", err}
 	}
 	if err != nil {
-		return nil, &Refused{Untrusted, "The certificate is not one of this authority for client authentication.", err}
+		return nil, &Refused{Untrusted, "The certificate was not issued by this authority for client authentication.", err}
 	}
 	names := a.kind.names(leaf)
 	if len(names) != 1 {

@@ -51,7 +51,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		`{"hosts":["a"],"authorities":[{"name":"a",` + rules + `}]}`:                                                                                              "authorities[0].caFile:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"subject":"serial",` + rules + `}]}`:                                                               "authorities[0].subject:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[]}]}`:                                                                                     "authorities[0].rules:",
-		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[{"subjects":["*"],"roles":["backend"]}]}]}`:                                               "stands for every certificate",
+		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[{"subjects":["*"],"roles":["backend"]}]}]}`:                                               "matches every certificate",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[{"subjects":["*"],"attributes":{"OU":["x"]},"roles":["backend"]}]}]}`:                     "",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[{"subjects":["x"],"attributes":{"L":["x"]},"roles":["backend"]}]}]}`:                      "want O or OU",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[{"subjects":["x"],"roles":["owner"]}]}]}`:                                                 "roles[0]:",

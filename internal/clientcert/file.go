@@ -120,7 +120,7 @@ func parse(content []byte) (*Authorities, error) {
 		at := fmt.Sprintf("authorities[%d]", n)
 		a := t.Authorities[n].authority(at, &wrong)
 		if x.byName[a.name] != nil {
-			wrong.Add(at+".name", "%q is the name of another one", a.name)
+			wrong.Add(at+".name", "%q is the name of another authority", a.name)
 		}
 		x.byName[a.name] = a
 	}
@@ -169,7 +169,7 @@ func (t *ruleText) rule(at string, wrong *configfile.Mistakes) rule {
 	r := rule{Rule: t.Text.Rule(at, wrong), attributes: t.Attributes, groups: t.Groups}
 	for n, pattern := range t.Subjects {
 		if strings.Trim(pattern, "*") == "" && len(t.Attributes) == 0 {
-			wrong.Add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q stands for every certificate of the authority: want a beginning or an end, such as lobby-* or *.backend.example.com, or attributes beside it", pattern)
+			wrong.Add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q matches every certificate of the authority: want a beginning or an end, such as lobby-* or *.backend.example.com, or attributes beside it", pattern)
 		}
 	}
 	for name, values := range t.Attributes {

@@ -102,7 +102,7 @@ func (x *Authorities) Verify(r *http.Request, body []byte, authority string) (*M
 		return nil, err
 	}
 	if !a.signedBy(leaf.PublicKey, stringToSign(r, body, &a)) {
-		return nil, refuse(Untrusted, "The signature of the request is not one by the key of the certificate.")
+		return nil, refuse(Untrusted, "The request was not signed with the certificate's key.")
 	}
 	m.Region = a.Region
 	return m, nil
@@ -132,7 +132,7 @@ func (x *Authorities) checkHead(r *http.Request, a *authorization) error {
 		host = name
 	}
 	if !slices.Contains(x.hosts, strings.ToLower(strings.Trim(host, "[]"))) {
-		return refuse(Untrusted, "The request is signed for the host %s, want one of the settings.", excerpt.Short(host))
+		return refuse(Untrusted, "The request is signed for the host %s, want one of the hosts in the settings.", excerpt.Short(host))
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestPoliciesOfTheConsole(t *testing.T) {
 	}
 	x.wantPage(ask("role:backend", "gamelift:ListFleets"), http.StatusOK, "ALLOWED", "Statement 1 of policy looks allows it.", `href="/console/policies/looks"`)
 	x.wantPage(ask("role:backend", "gamelift:CreateFleet", "source", "192.0.2.1", "tags", "env=prod"), http.StatusOK, "DENIED", "No statement allows it", "muster access explain role:backend gamelift:CreateFleet", "--source-ip 192.0.2.1", "--tag 'env=prod'")
-	x.wantPage(ask("role:backend", "gamelift:Nothing"), http.StatusOK, "want the full name of one")
+	x.wantPage(ask("role:backend", "gamelift:Nothing"), http.StatusOK, "want a full name")
 	x.wantPage(ask("role:backend", "gamelift:ListFleets", "resource", "fleet-1"), http.StatusOK, "want an ARN")
 
 	page := x.get(Prefix+"/do/change-policy/looks", admin)

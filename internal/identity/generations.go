@@ -382,7 +382,7 @@ func (r *Generations) Follow(all []access.SecretStanding) (missing []access.Secr
 		}
 	}
 	if next.signing == nil {
-		return missing, errors.New("no generation of the cell's secret that is in force is in the data directory")
+		return missing, errors.New("the data directory has none of the generations of the cell's secret that are in force")
 	}
 	r.stale = r.stale || next.signing.number != was.signing.number || len(next.all) != len(was.all) ||
 		slices.ContainsFunc(was.all, func(g *generation) bool { return next.at(g.number) == nil })
@@ -484,13 +484,13 @@ func readGenerations(content []byte) (*generations, error) {
 	for content = content[generationsHead:]; len(content) > 0; content = content[generationSize:] {
 		g := newGeneration(binary.BigEndian.Uint32(content), [secretSize]byte(content[4:]))
 		if g.number == 0 || x.at(g.number) != nil {
-			return nil, fmt.Errorf("generation %d of the secret is there twice, or has no number", g.number)
+			return nil, fmt.Errorf("generation %d of the secret occurs twice, or has no number", g.number)
 		}
 		x.all = append(x.all, g)
 	}
 	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
 	if x.signing = x.at(signing); x.signing == nil {
-		return nil, fmt.Errorf("generation %d of the secret signs, and is not there", signing)
+		return nil, fmt.Errorf("generation %d of the secret is the one that signs, but it is missing", signing)
 	}
 	x.tried = append([]*generation{x.signing}, slices.DeleteFunc(slices.Clone(x.all), func(g *generation) bool { return g == x.signing })...)
 	return x, nil

@@ -50,7 +50,7 @@ func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, err
 	var a AccessAnswer
 	action, ok := policy.Of(q.Action)
 	if !ok {
-		return a, domain.Refuse(domain.Invalid, "action %.100q: want the full name of one, such as gamelift:CreateFleet; `muster access actions` lists them", q.Action)
+		return a, domain.Refuse(domain.Invalid, "action %.100q: want a full name, such as gamelift:CreateFleet; `muster access actions` lists them", q.Action)
 	}
 	request := policy.Request{Action: action, Resource: q.Resource}
 	if q.Resource != policy.AnyResource && strings.Count(q.Resource, ":") < 5 {
@@ -140,7 +140,7 @@ func (r *Ring) subjectOf(who string) (s subject, err error) {
 	}
 	key, ok := r.Find(target.Name)
 	if !ok {
-		return s, domain.Refuse(domain.NotFound, "no access key %.200q works; want the id of one, role:NAME, group:NAME, host:ID or the ARN of a session", target.Name)
+		return s, domain.Refuse(domain.NotFound, "there is no valid access key %.200q; want an access key id, role:NAME, group:NAME, host:ID or the ARN of a session", target.Name)
 	}
 	return subject{identity.UserARN(key.Account, key.Role, key.ID), key.Role, r.TargetsOf(key)}, nil
 }
@@ -158,7 +158,7 @@ func (r *Ring) subjectOfARN(arn, resource string) (s subject, err error) {
 	}
 	switch len(found) {
 	case 0:
-		return s, domain.Refuse(domain.NotFound, "no session %.200q was used at this node lately; explain the access key behind it, or its role", arn)
+		return s, domain.Refuse(domain.NotFound, "session %.200q was not used at this node recently; explain the access key behind it, or its role", arn)
 	case 1:
 		return subject{arn, found[0].Role, r.TargetsOf(found[0])}, nil
 	}

@@ -142,7 +142,7 @@ func (r *Ring) follow(c engine.Committed) {
 	defer r.mu.Unlock()
 	if c.Gap {
 		if err := r.read(context.Background()); err != nil { // the engine has stopped
-			r.log.Error("the access keys cannot be read: those from before stay in force", "error", err)
+			r.log.Error("the access keys cannot be read: the previous ones stay in force", "error", err)
 			return
 		}
 	}
@@ -198,7 +198,7 @@ func (r *Ring) follow(c engine.Committed) {
 	}
 	if policies {
 		if err := r.readPolicies(context.Background()); err != nil { // the engine has stopped
-			r.log.Error("the policies cannot be read: those from before stay in force", "error", err)
+			r.log.Error("the policies cannot be read: the previous ones stay in force", "error", err)
 			return
 		}
 	}
@@ -300,7 +300,7 @@ func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key
 		return access.Key{}, err
 	}
 	if holder, _, _ := strings.Cut(by.Principal, ":"); holder == x.ID && by.Address != "" && len(cmd.Sources) > 0 && !x.Force && !identity.InNetworks(cmd.Sources, by.Address) {
-		return access.Key{}, domain.Refuse(domain.Conflict, "access key %s signs this request from %s, where it would not work any more: add the network, or force it", x.ID, by.Address)
+		return access.Key{}, domain.Refuse(domain.Conflict, "access key %s signs this request from %s, where it would no longer work: add the network, or force the change", x.ID, by.Address)
 	}
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return access.Key{}, err
@@ -322,7 +322,7 @@ func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (
 	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
-	r.log.Info("access key revoked, because its successor has taken its place", "key", id, "successor", cmd.Key.Successor, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.log.Info("access key revoked: its successor has replaced it", "key", id, "successor", cmd.Key.Successor, "principal", by.Principal, "address", by.Address, "door", by.Door)
 	for _, use := range uses {
 		if use.Key == id && use.At > cmd.Key.LastUse.At {
 			cmd.Key.LastUse = use
@@ -353,8 +353,8 @@ func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 var (
 	keysDesc          = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked and expired ones that are still listed.", []string{"state"}, nil)
 	sessionsDesc      = prometheus.NewDesc("muster_temporary_credentials", "Temporary credentials that this node remembers, because they were used here and have not expired.", nil, nil)
-	sessionsLimitDesc = prometheus.NewDesc("muster_temporary_credentials_limit", "How many it remembers at most.", nil, nil)
-	limitDesc         = prometheus.NewDesc("muster_access_keys_limit", "Most access keys, with those that are revoked and still listed.", nil, nil)
+	sessionsLimitDesc = prometheus.NewDesc("muster_temporary_credentials_limit", "Maximum number of temporary credentials that this node remembers.", nil, nil)
+	limitDesc         = prometheus.NewDesc("muster_access_keys_limit", "Maximum number of access keys, including revoked ones that are still listed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -63,7 +63,7 @@ func (r *Ring) readPolicies(ctx context.Context) error {
 		return fmt.Errorf("read the policies: %w", err)
 	}
 	if err := r.PublishPolicies(all, attachments); err != nil { // they were checked before they were stored, but perhaps by a later release
-		r.log.Error("policies cannot be read by this release: they deny everything to whom they are attached", "error", err)
+		r.log.Error("this release cannot read some policies: they deny everything to the keys, roles, groups and hosts that they are attached to", "error", err)
 	}
 	return nil
 }

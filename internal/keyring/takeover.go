@@ -74,7 +74,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 	case done && content == nil:
 		return nil
 	case done && digest != was.Digest:
-		return fmt.Errorf("%s is not read any more: the access keys are part of the state since %s, and this file is not the one that was taken over then. "+
+		return fmt.Errorf("%s is no longer read: the access keys have been part of the state since %s, and this file is not the one that was imported then. "+
 			"Move it away; `muster keys create` and `muster keys revoke` change keys", path, was.At.Std().Format(time.RFC3339))
 	case !done:
 		keys, err := parseKeyFile(path, content)
@@ -87,7 +87,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 			return fmt.Errorf("begin the access keys of a new installation: %w", err)
 		}
 		if err != nil {
-			return fmt.Errorf("take over %s: %w", path, err)
+			return fmt.Errorf("import %s: %w", path, err)
 		}
 		if content != nil {
 			log.Info("access keys were imported from the file of an earlier release", "file", path, "keys", len(keys))
@@ -112,7 +112,7 @@ func readKeyFile(dir string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read access keys: %w; they cannot be taken over without it", err)
+		return nil, fmt.Errorf("read access keys: %w; they cannot be imported without it", err)
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, fileMax+1))

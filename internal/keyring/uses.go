@@ -20,7 +20,7 @@ func (r *Ring) noteUses(ctx context.Context) {
 		case <-every.C:
 			for batch := range slices.Chunk(r.unrecorded(), access.UsesMax) {
 				if err := r.engine.Do(ctx, &access.NoteKeyUses{Uses: batch}); err != nil && ctx.Err() == nil {
-					r.log.Debug("uses of access keys are not recorded yet", "keys", len(batch), "error", err)
+					r.log.Debug("uses of access keys could not be recorded yet", "keys", len(batch), "error", err)
 					break // there is no leader, or the disk is full: the next round has the same uses
 				}
 			}

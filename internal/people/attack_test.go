@@ -386,7 +386,7 @@ func TestAttackPasskeys(t *testing.T) {
 		}
 	}
 	_, _, cookies = post("/signin/passkey/begin", x.base(), `{"back":"//evil.example"}`)
-	if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, "not one of this service") {
+	if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, "not registered with this service") {
 		t.Errorf("an invented answer: %d %s", status, text)
 	}
 }

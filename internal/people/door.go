@@ -201,14 +201,14 @@ func (d *Door) start(w http.ResponseWriter, r *http.Request) {
 		d.writeSignIn(w, r, http.StatusNotFound, back, "There is no such provider.")
 		return
 	case !d.config.Private(r):
-		d.writeSignIn(w, r, http.StatusForbidden, back, "This connection is not encrypted, so others on the way could sign in with what the provider sends: use https.")
+		d.writeSignIn(w, r, http.StatusForbidden, back, "This connection is not encrypted, so others on the network could intercept the sign-in: use https.")
 		return
 	}
 	s := newSigning(p.Name, back, time.Now())
 	to, err := p.AuthURL(r.Context(), d.request(p, &s))
 	if err != nil {
-		d.log.Warn("identity provider cannot be asked: a person cannot sign in", "provider", p.Name, "error", err)
-		d.writeSignIn(w, r, http.StatusBadGateway, back, p.Title+" does not answer as it should. The log of the service has the cause. Try again, or sign in another way.")
+		d.log.Warn("a sign-in could not begin: the identity provider cannot be used", "provider", p.Name, "error", err)
+		d.writeSignIn(w, r, http.StatusBadGateway, back, p.Title+" did not answer as expected. The service's log has the cause. Try again, or sign in another way.")
 		return
 	}
 	http.SetCookie(w, d.cookie(r, signingCookie, d.sealed(&s), int(signingLife/time.Second)))
@@ -239,29 +239,29 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusNotFound, signin.Malformed, nil, "There is no such provider.")
 		return
 	case !d.config.Private(r):
-		refuse(http.StatusForbidden, signin.Malformed, nil, "This connection is not encrypted, so others on the way may have what the provider has sent: use https.")
+		refuse(http.StatusForbidden, signin.Malformed, nil, "This connection is not encrypted, so others on the network may have intercepted the provider's answer: use https.")
 		return
 	case !ok || s.Provider != p.Name || !identity.Equal(s.State, query.Get("state")):
-		refuse(http.StatusBadRequest, signin.Expired, nil, "This browser has not begun this sign-in, or it took longer than "+signingLife.String()+", or another one was begun since. Sign in again.")
+		refuse(http.StatusBadRequest, signin.Expired, nil, "This browser did not begin this sign-in, the sign-in took longer than "+signingLife.String()+", or another one has begun since. Sign in again.")
 		return
 	}
 	if err := p.CheckIssuer(r.Context(), query); err != nil {
-		refuse(http.StatusBadRequest, signin.WrongToken, err, "The answer is not of the provider that was asked. Sign in again.")
+		refuse(http.StatusBadRequest, signin.WrongToken, err, "The answer is not from the provider that was asked. Sign in again.")
 		return
 	}
 	if code := query.Get("error"); code != "" {
 		d.log.Info("identity provider refused a sign-in", "provider", p.Name, "reason", short(code), "detail", short(query.Get("error_description")))
-		d.writeSignIn(w, r, http.StatusForbidden, back, p.Title+" has refused: "+short(cmp.Or(query.Get("error_description"), code)))
+		d.writeSignIn(w, r, http.StatusForbidden, back, p.Title+" refused the sign-in: "+short(cmp.Or(query.Get("error_description"), code)))
 		return
 	}
 	person, err := p.Exchange(r.Context(), d.request(p, &s), query.Get("code"))
 	switch {
 	case errors.Is(err, providers.ErrBusy):
 		w.Header().Set("Retry-After", "1")
-		d.writeSignIn(w, r, http.StatusServiceUnavailable, back, "Too many people sign in at the moment. Try again.")
+		d.writeSignIn(w, r, http.StatusServiceUnavailable, back, "Too many people are signing in at the moment. Try again.")
 		return
 	case err != nil:
-		refuse(http.StatusBadRequest, signin.WrongToken, err, p.Title+" has not confirmed this sign-in. Sign in again; if that fails, the log of the service has the cause.")
+		refuse(http.StatusBadRequest, signin.WrongToken, err, p.Title+" did not confirm this sign-in. Sign in again; if that fails, the service's log has the cause.")
 		return
 	}
 	d.begin(w, r, p, person, back)
@@ -273,7 +273,7 @@ func (d *Door) begin(w http.ResponseWriter, r *http.Request, p *providers.Provid
 	if roles == 0 {
 		d.config.Audit.RefusedAs(d.origin(r, p.Name+"/"+person.Subject, "SignIn"), "NoRole")
 		d.log.Info("person without a role cannot sign in", "provider", p.Name, "subject", short(person.Subject), "groups", len(person.Groups))
-		d.writeSignIn(w, r, http.StatusForbidden, back, "You are "+cmp.Or(person.Name, person.Subject)+" at "+p.Title+", and none of your groups there gives a role here. Ask who runs this service.")
+		d.writeSignIn(w, r, http.StatusForbidden, back, "You are "+cmp.Or(person.Name, person.Subject)+" at "+p.Title+", but none of your groups there gives you a role here. Ask the operator of this service.")
 		return
 	}
 	err := d.enter(w, r, entry{provider: p.Name, subject: person.Subject, name: person.Name, groups: person.Groups, roles: roles, refresh: person.Refresh, sid: person.Sid})
@@ -302,7 +302,7 @@ func (d *Door) problem(err error) (status int, text string) {
 // signOut ends the session of a browser.
 func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 	if !d.OwnPage(r) {
-		d.writeSignIn(w, r, http.StatusForbidden, "/", "A page of another site sent this form.")
+		d.writeSignIn(w, r, http.StatusForbidden, "/", "Another site's page sent this form.")
 		return
 	}
 	d.SignOut(w, r)

@@ -53,7 +53,7 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 			refuseLogout(w, http.StatusTooManyRequests, slow.Error())
 			return
 		}
-		refuseLogout(w, http.StatusBadRequest, "the logout_token is not one of the provider for this service, or is too old")
+		refuseLogout(w, http.StatusBadRequest, "the logout_token was not issued by the provider for this service, or is too old")
 		return
 	}
 	ended, err := d.logOut(r, p.Name, &said)
@@ -62,7 +62,7 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		d.log.Error("a logout of an identity provider failed: the sessions go on until it is repeated, or until the provider no longer confirms them", "provider", p.Name, "error", err)
+		d.log.Error("a logout by an identity provider failed: the sessions stay valid until the provider repeats it or no longer confirms them", "provider", p.Name, "error", err)
 		w.Header().Set("Retry-After", "1")
 		refuseLogout(w, http.StatusServiceUnavailable, "This failed inside the service. Try again.")
 		return

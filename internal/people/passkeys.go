@@ -107,10 +107,10 @@ func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body [
 		}
 		switch {
 		case !d.Passkeys():
-			reply(http.StatusNotFound, refusal{"There are no passkeys here. " + d.why})
+			reply(http.StatusNotFound, refusal{"This service takes no passkeys. " + d.why})
 			return
 		case !d.OwnPage(r):
-			reply(http.StatusForbidden, refusal{"A page of another site has sent this request."})
+			reply(http.StatusForbidden, refusal{"Another site's page sent this request."})
 			return
 		case !d.config.Private(r):
 			reply(http.StatusForbidden, refusal{"This connection is not encrypted: use https."})
@@ -171,7 +171,7 @@ func (d *Door) challenge(w http.ResponseWriter, r *http.Request) (s signing, ses
 }
 
 // wrongPasskey is the message for every mistake in the answer of a passkey, so that it does not reveal which passkeys and people exist.
-const wrongPasskey = "This passkey is not one of this service, or its answer was not right."
+const wrongPasskey = "This passkey is not registered with this service, or its answer is wrong."
 
 func (d *Door) wrong(w http.ResponseWriter, r *http.Request, cause error, text string) error {
 	if slow := d.config.Signins.Fail(signin.Failure{From: d.config.Proxies.Of(r), Reason: signin.WrongToken, Cause: cause}); slow != nil {
@@ -193,7 +193,7 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 	}
 	found, credential, err := d.passkeys.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
 		if len(handle) != len(people.ID{}) {
-			return nil, errors.New("the user handle is not one of this service")
+			return nil, errors.New("the user handle is not from this service")
 		}
 		x, ok, err := d.person(r.Context(), people.ID(handle).String())
 		if err != nil || !ok {
@@ -208,7 +208,7 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 	use := &people.UsePasskey{Person: person.ID, ID: credential.ID, Count: answer.Response.AuthenticatorData.Counter, Flags: uint8(answer.Response.AuthenticatorData.Flags), Challenge: s.Issued}
 	if err := d.engine.Do(r.Context(), use); err != nil {
 		if refused, ok := errors.AsType[*domain.Refusal](err); ok && (refused.Reason == domain.Conflict || refused.Reason == domain.NotFound) {
-			d.log.Warn("passkey refused: was its answer or the authenticator copied?", "person", person.Name, "reason", refused.Detail, "address", d.config.Proxies.Of(r))
+			d.log.Warn("passkey refused: its answer or the authenticator may have been copied", "person", person.Name, "reason", refused.Detail, "address", d.config.Proxies.Of(r))
 			return nil, d.wrong(w, r, err, wrongPasskey)
 		}
 		return nil, err
@@ -216,7 +216,7 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 	roles := d.OwnRoles(use.Groups)
 	if roles == 0 {
 		d.config.Audit.RefusedAs(d.origin(r, people.Own+"/"+person.ID, "SignIn"), "NoRole")
-		return nil, &problem{http.StatusForbidden, "You are " + use.Name + ", and none of your groups gives a role here. Ask who runs this service."}
+		return nil, &problem{http.StatusForbidden, "You are " + use.Name + ", but none of your groups gives you a role here. Ask the operator of this service."}
 	}
 	if err := d.enter(w, r, entry{provider: people.Own, subject: person.ID, name: use.Name, groups: use.Groups, roles: roles}); err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (d *Door) EnrolmentLink(person, secret string) string {
 // WhyNoPasskeys explains why the cell's own people cannot sign in; empty: they can.
 func (d *Door) WhyNoPasskeys() string {
 	if d.file.Get().NoOwn {
-		return "People of this service's own are turned off in the file of --people."
+		return "The file of --people turns off sign-in for this service's own people."
 	}
 	return d.why
 }
@@ -289,7 +289,7 @@ type enrolRequest struct {
 	Credential json.RawMessage `json:"credential"`
 }
 
-const wrongLink = "This link was used, or has expired, or is not complete. Ask for a new one."
+const wrongLink = "This link was used already, has expired or is incomplete. Ask for a new one."
 
 // enrolling returns the person of a valid link.
 func (d *Door) enrolling(w http.ResponseWriter, r *http.Request, body []byte) (in enrolRequest, person people.Person, hash string, err error) {
@@ -337,16 +337,16 @@ func (d *Door) finishEnrol(w http.ResponseWriter, r *http.Request, body []byte) 
 		return nil, err
 	}
 	if s.Enrol != person.ID {
-		return nil, &problem{http.StatusBadRequest, "Another registration was begun since. Open the link again."}
+		return nil, &problem{http.StatusBadRequest, "Another registration has begun since. Open the link again."}
 	}
 	session.CredParams = webauthn.CredentialParametersDefault()
 	answer, err := protocol.ParseCredentialCreationResponseBytes(in.Credential)
 	if err != nil {
-		return nil, d.wrong(w, r, plainly(err), "The answer of the passkey was not right.")
+		return nil, d.wrong(w, r, plainly(err), "The passkey's answer is wrong.")
 	}
 	c, err := d.passkeys.CreateCredential(&user{person}, session, answer)
 	if err != nil {
-		return nil, d.wrong(w, r, plainly(err), "The answer of the passkey was not right.")
+		return nil, d.wrong(w, r, plainly(err), "The passkey's answer is wrong.")
 	}
 	key := people.Passkey{ID: c.ID, Key: c.PublicKey, Count: c.Authenticator.SignCount, Flags: uint8(c.Flags.ProtocolValue()), Name: in.Name}
 	if !bytes.Equal(c.Authenticator.AAGUID, make([]byte, 16)) {

@@ -93,7 +93,7 @@ func (x *Rechecker) pass(ctx context.Context) {
 		work.Go(func() {
 			defer func() { <-places }()
 			if err := d.check(ctx, s); err != nil && ctx.Err() == nil {
-				d.log.Warn("identity provider did not confirm a person: the session ends unless it does in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
+				d.log.Warn("identity provider did not confirm a person: the session ends unless the provider does so in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
 				mu.Lock()
 				later[s.ID] = now.Add(min(recheckPause, d.file.Get().Recheck/10))
 				mu.Unlock()

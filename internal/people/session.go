@@ -239,7 +239,7 @@ func (d *Door) openRefresh(x *people.SignIn) (string, error) {
 		}
 		return err == nil
 	}) {
-		return "", fmt.Errorf("refresh token of sign-in session %s: it was encrypted by a secret that is not accepted any more, or is damaged", x.ID)
+		return "", fmt.Errorf("refresh token of sign-in session %s: it was encrypted with a secret that is no longer accepted, or is damaged", x.ID)
 	}
 	return string(token), nil
 }

@@ -32,7 +32,7 @@ func readJSON(document string) (*node, error) {
 		return nil, err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, &Mistake{Text: fmt.Sprintf("byte %d: the document is over, and more follows", d.InputOffset()), byte: d.InputOffset()}
+		return nil, &Mistake{Text: fmt.Sprintf("byte %d: want nothing after the document", d.InputOffset()), byte: d.InputOffset()}
 	}
 	return root, nil
 }
@@ -110,7 +110,7 @@ members:
 				continue members
 			}
 		}
-		return mistake(m.at, "%q is not known here%s", excerpt.Short(m.name), meant(m.name, names))
+		return mistake(m.at, "%q is unknown%s", excerpt.Short(m.name), meant(m.name, names))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func readDocument(root *node) (*Policy, error) {
 		}
 		if sid := p.statements[i].sid; sid != "" {
 			if sids[sid] {
-				return nil, mistake(n.at+".Sid", "%q is the Sid of another statement, too", sid)
+				return nil, mistake(n.at+".Sid", "%q is also the Sid of another statement", sid)
 			}
 			sids[sid] = true
 		}
@@ -189,9 +189,9 @@ func addActions(set *actionSet, name *node) error {
 		known = prefixes(len(prefix))
 	}
 	if near, ok := spelling.Nearest(name.text, known); ok {
-		return mistake(name.at, "%s is no action; did you mean %q?", name.shown(), near)
+		return mistake(name.at, "%s is not an action; did you mean %q?", name.shown(), near)
 	}
-	return mistake(name.at, "%s is no action; want one of %s, such as %q, or \"*\"", name.shown(), strings.Join(services(), ", "), actionNames[0])
+	return mistake(name.at, "%s is not an action; want one of %s, such as %q, or \"*\"", name.shown(), strings.Join(services(), ", "), actionNames[0])
 }
 
 // prefixes returns the names of all actions, cut at a length and followed by a wildcard.
@@ -233,7 +233,7 @@ func readResources(n *node) ([]pattern, error) {
 // noVariable refuses IAM's policy variables. Taken literally, they would match nothing, and a denial would deny nothing.
 func noVariable(n *node) error {
 	if strings.Contains(n.text, "${") {
-		return mistake(n.at, "got %s, and there are no policy variables here", n.shown())
+		return mistake(n.at, "got %s, but policy variables are not supported", n.shown())
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func readConditions(n *node) (all []condition, err error) {
 	for _, test := range n.members {
 		at := slices.IndexFunc(operators, func(o operator) bool { return o.name == test.name })
 		if at < 0 {
-			return nil, mistake(test.at, "%q is no operator here%s", excerpt.Short(test.name), meant(test.name, operatorNames()))
+			return nil, mistake(test.at, "%q is not a supported operator%s", excerpt.Short(test.name), meant(test.name, operatorNames()))
 		}
 		if test.kind != '{' || len(test.members) == 0 {
 			return nil, mistake(test.at, "got %s, want an object with keys and values", test.shown())
@@ -299,7 +299,7 @@ func (c *condition) read(key *node) error {
 	case c.address && c.of != sourceAddress:
 		return mistake(key.at, "%s compares addresses; want the key %q", c.name, keySourceIP)
 	case !c.address && c.of == sourceAddress:
-		return mistake(key.at, "%s compares texts; want the operator IpAddress or NotIpAddress", c.name)
+		return mistake(key.at, "%s compares strings; want the operator IpAddress or NotIpAddress", c.name)
 	}
 	values, err := key.strings()
 	if err != nil {
@@ -336,7 +336,7 @@ func (c *condition) readKey(key *node) error {
 			return nil
 		}
 	}
-	return mistake(key.at, "%q is no key of conditions here; want %s, %sKEY or %sKEY", excerpt.Short(key.name), keySourceIP, keyResourceTag, keyRequestTag)
+	return mistake(key.at, "%q is not a supported condition key; want %s, %sKEY or %sKEY", excerpt.Short(key.name), keySourceIP, keyResourceTag, keyRequestTag)
 }
 
 func parsePrefix(text string) (netip.Prefix, bool) {

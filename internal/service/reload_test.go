@@ -195,7 +195,7 @@ func TestReloadReadsFilesAgain(t *testing.T) {
 	}
 }
 
-const turnedOff = "People of this service's own are turned off in the file of --people."
+const turnedOff = "The file of --people turns off sign-in for this service's own people."
 
 // Reloads that come at the same time are carried out one after the other, while requests are served.
 func TestReloadsAtTheSameTime(t *testing.T) {

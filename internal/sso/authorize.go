@@ -27,11 +27,11 @@ type authorization struct {
 func (d *Door) readAuthorization(r *http.Request) (x authorization, problem, code string) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return x, "The address of this page is not complete. Start again in the program that sent you here.", ""
+		return x, "The address of this page is incomplete. Start again in the program that sent you here.", ""
 	}
 	for name, values := range q {
 		if len(values) > 1 { // a duplicate is an attempt to make one part of the service see the first value, and another part the last
-			return x, "The address of this page has " + excerpt.Short(name) + " twice. Start again in the program that sent you here.", ""
+			return x, "The address of this page contains " + excerpt.Short(name) + " twice. Start again in the program that sent you here.", ""
 		}
 	}
 	x.client = &client{}
@@ -40,7 +40,7 @@ func (d *Door) readAuthorization(r *http.Request) (x authorization, problem, cod
 	case !d.open(clientKind, x.id, clientIDMax, x.client) || !d.now().Before(x.client.Expires):
 		return x, "The program that sent you here is not registered with this installation, or its registration has expired. Start again in the program.", ""
 	case !x.client.redirects(uri):
-		return x, "The program that sent you here wants the answer at an address that it has not registered. Nothing was approved.", ""
+		return x, "The program that sent you here asked for the answer at an address that it has not registered. Nothing was approved.", ""
 	default:
 		x.redirect, _ = loopback(uri)
 	}
@@ -102,7 +102,7 @@ func (d *Door) showAuthorize(w http.ResponseWriter, r *http.Request) {
 func (d *Door) answerAuthorize(w http.ResponseWriter, r *http.Request) {
 	x, problem, code := d.readAuthorization(r)
 	if problem != "" || code != "" {
-		d.message(w, http.StatusBadRequest, "The address of this form is not the one of its page. Nothing was approved.")
+		d.message(w, http.StatusBadRequest, "The form was not sent to the address of its page. Nothing was approved.")
 		return
 	}
 	p, ok := d.person(w, r, r.URL.RequestURI())
@@ -110,7 +110,7 @@ func (d *Door) answerAuthorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !d.checkForm(r, &p, r.URL.RawQuery) {
-		d.message(w, http.StatusForbidden, "This form is not of a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
 		return
 	}
 	if r.PostForm.Get("answer") != "approve" {

@@ -57,13 +57,13 @@ func (d *Door) page(w http.ResponseWriter, r *http.Request, get, post http.Handl
 	d.policy(w, "")
 	switch {
 	case !d.config.Private(r):
-		d.message(w, http.StatusForbidden, "This connection is not encrypted, so others on the way could act as you: use https.")
+		d.message(w, http.StatusForbidden, "This connection is not encrypted, so others on the network could act as you: use https.")
 	case len(r.URL.RawQuery) > queryMax:
 		d.message(w, http.StatusRequestURITooLong, "The address of this page is too long.")
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		get(w, r)
 	case r.Method == http.MethodPost && !d.config.People.OwnPage(r):
-		d.message(w, http.StatusForbidden, "A page of another site sent this form. Nothing was approved.")
+		d.message(w, http.StatusForbidden, "Another site's page sent this form. Nothing was approved.")
 	case r.Method == http.MethodPost:
 		r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 		if err := r.ParseForm(); err != nil {
@@ -73,7 +73,7 @@ func (d *Door) page(w http.ResponseWriter, r *http.Request, get, post http.Handl
 		post(w, r)
 	default:
 		h.Set("Allow", "GET, POST")
-		d.message(w, http.StatusMethodNotAllowed, "This page can be read, and its form sent.")
+		d.message(w, http.StatusMethodNotAllowed, "This page takes GET and POST only.")
 	}
 }
 

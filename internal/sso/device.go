@@ -59,7 +59,7 @@ func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text s
 	case !d.typed.Allow(p.SignIn):
 		again(http.StatusTooManyRequests, "Too many wrong codes. Wait a moment.")
 	default:
-		again(http.StatusNotFound, "No device waits with this code. Codes are valid for ten minutes, and once.")
+		again(http.StatusNotFound, "No device is waiting with this code. A code is valid for ten minutes, and only once.")
 	}
 	return x, false
 }
@@ -72,7 +72,7 @@ func (d *Door) answerDevice(w http.ResponseWriter, r *http.Request) {
 	}
 	userCode, ok := typedCode(r.PostForm.Get("user_code"))
 	if !ok || !d.checkForm(r, &p, userCode) {
-		d.message(w, http.StatusForbidden, "This form is not of a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
 		return
 	}
 	cmd := domaingrants.AnswerDevice{UserCode: userCode, SignIn: p.SignIn, Approve: r.PostForm.Get("answer") == "approve"}

@@ -59,7 +59,7 @@ func (d *Door) known(r *http.Request, id, secret string) (*client, *problem) {
 func (d *Door) startDeviceAuthorization(w http.ResponseWriter, r *http.Request) (any, *problem) {
 	from := d.from(r)
 	if !d.registers.Allow(from) {
-		return nil, slowDown.because("Too many requests of devices from this address; try again in a moment.")
+		return nil, slowDown.because("Too many device requests from this address; try again in a moment.")
 	}
 	var in deviceAsks
 	if p := d.read(w, r, &in); p != nil {
@@ -131,7 +131,7 @@ func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn str
 		return "", false, expiredToken.because("No person has answered in time.")
 	}
 	if !d.polls.Allow(token) {
-		return "", false, slowDown.because("The device asks too often; want once in " + plural.Of(pollInterval, "second", "seconds") + ".")
+		return "", false, slowDown.because("The device polls too often; want one request in " + plural.Of(pollInterval, "second", "seconds") + ".")
 	}
 	device, err := d.device(r, token)
 	if err != nil {
@@ -147,9 +147,9 @@ func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn str
 	switch {
 	case isRefused(err, domain.Conflict):
 		d.stolen(r, "device code", device.SignIn)
-		return "", false, invalidGrant.because("The code of the device was used before.")
+		return "", false, invalidGrant.because("The device code was used before.")
 	case isRefused(err, domain.NotFound):
-		return "", false, expiredToken.because("The request of the device is over.")
+		return "", false, expiredToken.because("The device request has expired.")
 	case err != nil:
 		return "", false, d.failure("CreateToken", internalServer, err)
 	}

@@ -157,7 +157,7 @@ func (d *Door) perform(x call, w http.ResponseWriter, r *http.Request) (any, *pr
 		case r.URL.Path == loginTokenPath:
 			of = loginInvalid
 		}
-		return nil, of.because("The answer has a secret in it that others on the way could read: use https.")
+		return nil, of.because("The answer contains a secret that others on the network could read: use https.")
 	}
 	return x.do(d, w, r)
 }

@@ -71,7 +71,7 @@ func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
 func (d *Door) prove(r *http.Request) (key []byte, used proof, err error) {
 	text := r.Header.Get("DPoP")
 	if len(r.Header.Values("DPoP")) != 1 || len(text) > proofMax {
-		return nil, used, errors.New("want one header DPoP")
+		return nil, used, errors.New("want one DPoP header")
 	}
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -84,7 +84,7 @@ func (d *Door) prove(r *http.Request) (key []byte, used proof, err error) {
 	}
 	public, ok := head.public()
 	if head.Type != "dpop+jwt" || head.Alg != "ES256" || !ok {
-		return nil, used, errors.New("the proof is not one of ES256 with its key")
+		return nil, used, errors.New("the proof is not an ES256 JWT with its key")
 	}
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])

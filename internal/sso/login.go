@@ -70,11 +70,11 @@ func (x *loginCode) Fields(c *wire.Codec) {
 func (d *Door) readLogin(r *http.Request) (x authorization, problem string) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return x, "The address of this page is not complete. Start again with aws login."
+		return x, "The address of this page is incomplete. Start again with aws login."
 	}
 	for _, values := range q {
 		if len(values) > 1 {
-			return x, "The address of this page has something twice. Start again with aws login."
+			return x, "The address of this page contains a parameter twice. Start again with aws login."
 		}
 	}
 	x.id, x.state = q.Get("client_id"), q.Get("state")
@@ -83,20 +83,20 @@ func (d *Door) readLogin(r *http.Request) (x authorization, problem string) {
 	case sameDevice:
 		own := client{Redirects: []string{"http://127.0.0.1/oauth/callback"}}
 		if !own.redirects(uri) {
-			return x, "The program wants the answer at an address that is not on this computer. Nothing was approved."
+			return x, "The program asked for the answer at an address that is not on this computer. Nothing was approved."
 		}
 		x.redirect, _ = loopback(uri)
 	case crossDevice:
 		u, err := url.Parse(uri)
 		if err != nil || len(uri) > redirectMax || u.Path != confirmationPath || !d.isOurs(r, u.Host) {
-			return x, "The program wants the answer at an address of another service. Nothing was approved."
+			return x, "The program asked for the answer at an address of another service. Nothing was approved."
 		}
 	default:
 		return x, "The program that sent you here is not the AWS CLI."
 	}
 	x.challenge, err = base64.RawURLEncoding.Strict().DecodeString(q.Get("code_challenge"))
 	if method := q.Get("code_challenge_method"); q.Get("response_type") != "code" || len(x.state) > stateMax || x.state == "" || err != nil || len(x.challenge) != 32 || method != "SHA-256" && method != "S256" {
-		return x, "The address of this page is not one of aws login. Start again there."
+		return x, "The address of this page is not from aws login. Start again there."
 	}
 	return x, ""
 }
@@ -134,7 +134,7 @@ func (d *Door) answerLogin(w http.ResponseWriter, r *http.Request) {
 	approved := r.PostForm.Get("answer") == "approve"
 	switch {
 	case !d.checkForm(r, &p, loginAuthorizePath+r.URL.RawQuery):
-		d.message(w, http.StatusForbidden, "This form is not of a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
 		return
 	case approved && !may:
 		d.message(w, http.StatusForbidden, "You do not have this role. Nothing was approved.")
@@ -197,7 +197,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 		return nil, q.because(p.text)
 	}
 	if r.URL.RawQuery != "" {
-		return nil, loginInvalid.because("Tokens for services are not supported: want the query to be empty.")
+		return nil, loginInvalid.because("Tokens for services are not supported: want an empty query.")
 	}
 	if loginClients[in.ClientID] == "" {
 		return nil, loginInvalid.because("clientId: want " + sameDevice + " or " + crossDevice)
@@ -214,7 +214,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 		}
 	case refreshGrant:
 		if !d.open(renewKind, in.RefreshToken, tokenMax, &x) || x.Client != in.ClientID || subtle.ConstantTimeCompare(x.Key, key) != 1 {
-			return nil, d.wrongLogin(r, loginExpired, "The refresh token is not known, or another program's.")
+			return nil, d.wrongLogin(r, loginExpired, "The refresh token is unknown, or another program's.")
 		}
 	default:
 		return nil, loginInvalid.because("grantType: want " + codeGrant + " or " + refreshGrant)
@@ -225,7 +225,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 	case !ok || valid <= 0:
 		return nil, loginExpired.because("The sign-in session has ended.")
 	case !mayTake(&person, x.Role):
-		return nil, notPermitted.because("The person does not have the role " + x.Role.String() + " any more.")
+		return nil, notPermitted.because("The person no longer has the role " + x.Role.String() + ".")
 	}
 	if p := d.spendProof(r, proof, x.SignIn); p != nil {
 		return nil, p
@@ -254,7 +254,7 @@ func (d *Door) wrongLogin(r *http.Request, of problem, text string) *problem {
 func (d *Door) redeemLogin(r *http.Request, in *loginAsks, x *loginCode) *problem {
 	switch {
 	case !d.open(loginKind, in.Code, loginCodeMax, x):
-		return d.wrongLogin(r, codeExpired, "The authorization code is not known.")
+		return d.wrongLogin(r, codeExpired, "The authorization code is unknown.")
 	case !d.now().Before(x.Expires):
 		return codeExpired.because("The authorization code has expired.")
 	}

@@ -149,7 +149,7 @@ func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem
 	if text := q.Get("next_token"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n >= len(all) {
-			return nil, nil, badRequest.because("next_token is not one of the last answer")
+			return nil, nil, badRequest.because("next_token is not from an earlier answer")
 		}
 		begin = n
 	}

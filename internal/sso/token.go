@@ -114,7 +114,7 @@ func (d *Door) wrong(r *http.Request, text string) *problem {
 func (d *Door) byDevice(r *http.Request, in *tokenAsks) (string, bool, *problem) {
 	var x deviceCode
 	if !d.open(deviceKind, in.DeviceCode, tokenMax, &x) || x.Client != short(in.ClientID) {
-		return "", false, d.wrong(r, "The code of the device is not known.")
+		return "", false, d.wrong(r, "The device code is unknown.")
 	}
 	return d.collect(r, in.DeviceCode, &x)
 }
@@ -126,7 +126,7 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 	var x authCode
 	switch {
 	case !d.open(codeKind, in.Code, tokenMax, &x):
-		return "", d.wrong(r, "The authorization code is not known.")
+		return "", d.wrong(r, "The authorization code is unknown.")
 	case !d.now().Before(x.Expires):
 		return "", invalidGrant.because("The authorization code has expired.")
 	}
@@ -139,9 +139,9 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 	case x.Client != short(in.ClientID):
 		return "", d.wrong(r, "The authorization code is another client's.")
 	case !bytes.Equal(x.Redirect, digest(in.RedirectURI)):
-		return "", d.wrong(r, "redirectUri is not the one that the authorization code was sent to.")
+		return "", d.wrong(r, "redirectUri is not the address that the authorization code was sent to.")
 	case !verifierForm.MatchString(in.CodeVerifier) || subtle.ConstantTimeCompare(x.Challenge, digest(in.CodeVerifier)) != 1:
-		return "", d.wrong(r, "codeVerifier is not the one of the challenge.")
+		return "", d.wrong(r, "codeVerifier does not match the challenge.")
 	}
 	return x.SignIn, nil
 }
@@ -164,7 +164,7 @@ func (d *Door) spend(r *http.Request, id, signIn string, expires time.Time) *pro
 func (d *Door) byRefresh(r *http.Request, in *tokenAsks) (string, *problem) {
 	var x grant
 	if !d.open(refreshKind, in.RefreshToken, tokenMax, &x) || x.Client != short(in.ClientID) {
-		return "", d.wrong(r, "The refresh token is not known, or another client's.")
+		return "", d.wrong(r, "The refresh token is unknown, or another client's.")
 	}
 	return x.SignIn, nil
 }

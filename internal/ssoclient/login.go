@@ -182,7 +182,7 @@ func (l *Login) WithDevice(ctx context.Context) error {
 			every += 5 * time.Second // RFC 8628, section 3.5
 		case isA[*types.AuthorizationPendingException](err):
 		case isA[*types.ExpiredTokenException](err):
-			return errors.New("nobody has confirmed the code in time")
+			return errors.New("the code was not confirmed in time")
 		case isA[*types.AccessDeniedException](err):
 			return errors.New("the sign-in was refused")
 		default:

@@ -224,7 +224,7 @@ var certificateProblems = map[clientcert.Problem]signin.Reason{
 // refuseCertificate counts and answers a request with an invalid certificate. A revoked certificate gets the same answer as one that no
 // authority has signed.
 func (d *Door) refuseCertificate(r *request, err error) error {
-	reason, code, text := signin.Certificate, codeAccessDenied, "The certificate is not one of this authority for client authentication."
+	reason, code, text := signin.Certificate, codeAccessDenied, "The certificate was not issued by this authority for client authentication."
 	cause := err
 	if refused, ok := errors.AsType[*clientcert.Refused](err); ok {
 		reason, text = certificateProblems[refused.Problem], refused.Error()

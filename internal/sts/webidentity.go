@@ -139,7 +139,7 @@ func (d *Door) refuseToken(r *request, err error) error {
 
 // notPrivate returns the refusal to send a secret over an insecure connection.
 func notPrivate() error {
-	return &refusal{codeAccessDenied, "the answer has a secret in it that others on the way could read: use https"}
+	return &refusal{codeAccessDenied, "the answer contains a secret that others on the network could read: use https"}
 }
 
 // isSigned reports whether a request claims a signature.

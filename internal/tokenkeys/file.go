@@ -90,7 +90,7 @@ func readSet(content []byte) (map[string]Key, error) {
 	for i, key := range set.Keys {
 		algorithm, err := AlgorithmOf(key)
 		if err == nil && keys[key.KeyID].Key != nil {
-			err = fmt.Errorf("kid %q: want each once", key.KeyID)
+			err = fmt.Errorf("kid %q is given twice", key.KeyID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("keys[%d]: %w", i, err)
@@ -142,7 +142,7 @@ func (f *File) Find(keyID string) (Key, bool) {
 			}
 		}
 		if err != nil {
-			f.log.Error("changed "+f.kind+" not usable, the old ones stay in force", "error", err)
+			f.log.Error("the changed "+f.kind+" cannot be used: the previous ones stay in force", "error", err)
 		}
 	}
 	key, ok := f.keys[keyID]

@@ -106,10 +106,10 @@ func parse(content []byte) (*Issuers, error) {
 		at := fmt.Sprintf("issuers[%d]", n)
 		i := t.Issuers[n].issuer(at, &wrong)
 		if names[i.name] {
-			wrong.Add(at+".name", "%q is the name of another one", i.name)
+			wrong.Add(at+".name", "%q is the name of another issuer", i.name)
 		}
 		if x.byURL[i.url] != nil {
-			wrong.Add(at+".issuer", "%q is that of %s, too: want one entry with the rules of both", i.url, x.byURL[i.url].name)
+			wrong.Add(at+".issuer", "%q is also the issuer of %s: want one entry with the rules of both", i.url, x.byURL[i.url].name)
 		}
 		names[i.name], x.byURL[i.url] = true, i
 	}
@@ -167,7 +167,7 @@ func (t *ruleText) rule(at string, wrong *configfile.Mistakes) rule {
 	r := rule{Rule: t.Text.Rule(at, wrong), claims: t.Claims}
 	for n, pattern := range t.Subjects {
 		if strings.HasPrefix(pattern, "*") && len(t.Claims) == 0 {
-			wrong.Add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q stands for everybody of the issuer: want a beginning, such as repo:studio/game:*, or claims beside it", pattern)
+			wrong.Add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q matches every subject of the issuer: want a beginning, such as repo:studio/game:*, or claims beside it", pattern)
 		}
 	}
 	if len(t.Claims) > claimsMax {

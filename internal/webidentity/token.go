@@ -109,7 +109,7 @@ func (x *Issuers) Verify(ctx context.Context, token string) (*Machine, error) {
 	}
 	var claims map[string]any
 	if err := exactjson.Unmarshal(payload, &claims); err != nil {
-		return nil, &Refused{Invalid, "The claims of the token are not one object of JSON with each name once.", err}
+		return nil, &Refused{Invalid, "The claims of the token are not one JSON object with each name once.", err}
 	}
 	return i.machine(claims, x.now())
 }
@@ -118,14 +118,14 @@ func (i *issuer) key(ctx context.Context, id string) (tokenkeys.Key, error) {
 	if i.provider == nil {
 		key, ok := i.file.Find(id)
 		if !ok {
-			return key, refuse(Invalid, "The key %.60q of the token is not one of its issuer.", id)
+			return key, refuse(Invalid, "The key %.60q of the token does not belong to its issuer.", id)
 		}
 		return key, nil
 	}
 	found, err := i.provider.Key(ctx, id)
 	switch {
 	case errors.Is(err, tokenkeys.ErrUnknown):
-		return tokenkeys.Key{}, refuse(Invalid, "The key %.60q of the token is not one of its issuer.", id)
+		return tokenkeys.Key{}, refuse(Invalid, "The key %.60q of the token does not belong to its issuer.", id)
 	case err != nil && ctx.Err() != nil:
 		return tokenkeys.Key{}, ctx.Err()
 	case err != nil:
@@ -133,7 +133,7 @@ func (i *issuer) key(ctx context.Context, id string) (tokenkeys.Key, error) {
 	}
 	algorithm, err := tokenkeys.AlgorithmOf(*found)
 	if err != nil {
-		return tokenkeys.Key{}, &Refused{Invalid, "The key of the token is not one for RS256, ES256 or EdDSA.", err}
+		return tokenkeys.Key{}, &Refused{Invalid, "The key of the token does not fit RS256, ES256 or EdDSA.", err}
 	}
 	return tokenkeys.Key{JSONWebKey: *found, Signs: algorithm}, nil
 }
@@ -188,7 +188,7 @@ func current(claims map[string]any, now time.Time) error {
 	for _, name := range []string{"iat", "nbf"} {
 		from, ok := tokenkeys.Instant(claims[name])
 		if claims[name] != nil && (!ok || from.After(now.Add(leeway))) {
-			return refuse(Claims, "The claim %s is %.100v, want a time that has come: it is %d.", name, claims[name], now.Unix())
+			return refuse(Claims, "The claim %s is %.100v, want a time that has passed: it is %d.", name, claims[name], now.Unix())
 		}
 	}
 	return nil

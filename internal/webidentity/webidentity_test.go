@@ -48,7 +48,7 @@ func TestMistakesInTheFileOfIssuers(t *testing.T) {
 		instead(`"rules"`, `"caFile":"/none","rules"`):                                                     "issuers[0].caFile",
 		instead(`"rules"`, `"caFile":"a","keysFile":"b","rules"`):                                          "issuers[0].caFile",
 		`{"issuers":[{` + goodIssuer + `},{` + goodIssuer + `}]}`:                                          "name of another",
-		strings.Replace(`{"issuers":[{`+goodIssuer+`},{`+goodIssuer+`}]}`, "ci", "a", 1):                   "that of a, too",
+		strings.Replace(`{"issuers":[{`+goodIssuer+`},{`+goodIssuer+`}]}`, "ci", "a", 1):                   "also the issuer of a",
 		`{"issuers":[` + strings.TrimSuffix(strings.Repeat(`{`+goodIssuer+`},`, issuersMax+1), ",") + `]}`: "want 1 to 16",
 	} {
 		if _, err := parse([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {

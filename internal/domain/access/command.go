@@ -20,7 +20,7 @@ type TakeOverAccessKeys struct {
 func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if was := t.Records.TakenOver; was != nil {
-		return domain.Refuse(domain.Conflict, "the access keys of a file were taken over at %s already", was.At.Std().Format("2006-01-02 15:04:05Z"))
+		return domain.Refuse(domain.Conflict, "the access keys of a file were imported at %s already", was.At.Std().Format("2006-01-02 15:04:05Z"))
 	}
 	keys := slices.Clone(cmd.Keys)
 	known := map[string]bool{}
@@ -79,9 +79,9 @@ func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
 func (t *Tx) roomFor(key *Key) (old []string, err error) {
 	switch {
 	case key.Expires != 0 && key.Expires <= key.Created:
-		return nil, domain.Refuse(domain.Invalid, "access key %s expires at %s: want a time that is still to come", key.ID, key.Expires.Std().UTC().Format(time.RFC3339))
+		return nil, domain.Refuse(domain.Invalid, "access key %s expires at %s: want a time in the future", key.ID, key.Expires.Std().UTC().Format(time.RFC3339))
 	case key.limited() && t.Level() < levelOfLimits:
-		return nil, domain.Refuse(domain.Overloaded, "access keys that expire, or work from some networks alone, are possible as soon as all nodes of the cluster run this release")
+		return nil, domain.Refuse(domain.Overloaded, "access keys that expire, or work only from some networks, are possible as soon as all nodes of the cluster run this release")
 	}
 	key.Revoked, key.RevokedBy, key.Successor, key.LastUse = 0, Actor{}, "", Use{}
 	old = t.Records.RevokedBefore(key.Created.Add(-t.Config.RevokedKeyKept))

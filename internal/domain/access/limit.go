@@ -58,9 +58,9 @@ func (cmd *LimitAccessKey) Decide(k *kernel.Tx) error {
 	case !cmd.Key.Works():
 		return domain.Refuse(domain.Conflict, "access key %s was revoked, or has expired; create another one", cmd.ID)
 	case next.Expires != 0 && next.Expires <= now:
-		return domain.Refuse(domain.Invalid, "access key %s is to expire at %s: want a time that is still to come, or revoke it", cmd.ID, next.Expires.Std().UTC().Format(time.RFC3339))
+		return domain.Refuse(domain.Invalid, "access key %s is to expire at %s: want a time in the future, or revoke it", cmd.ID, next.Expires.Std().UTC().Format(time.RFC3339))
 	case t.Level() < levelOfLimits:
-		return domain.Refuse(domain.Overloaded, "access keys that expire, or work from some networks alone, are possible as soon as all nodes of the cluster run this release")
+		return domain.Refuse(domain.Overloaded, "access keys that expire, or work only from some networks, are possible as soon as all nodes of the cluster run this release")
 	}
 	if err := checkSources(next.Sources); err != nil {
 		return err

@@ -219,7 +219,7 @@ func (cmd *UpdatePolicy) Decide(k *kernel.Tx) error {
 		cmd.Policy = old
 		return nil
 	case cmd.Version != old.Version:
-		return domain.Refuse(domain.Conflict, "policy %s is at version %d, and the update is of version %d: somebody has changed it meanwhile; read it again", cmd.Name, old.Version, cmd.Version)
+		return domain.Refuse(domain.Conflict, "policy %s is at version %d, but the update is based on version %d: the policy has changed since; read it again", cmd.Name, old.Version, cmd.Version)
 	}
 	cmd.Policy = old
 	cmd.Policy.Text, cmd.Policy.Version, cmd.Policy.Updated, cmd.Policy.UpdatedBy = cmd.Text, old.Version+1, t.Now, cmd.By.Cut()

@@ -76,9 +76,9 @@ func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 	case len(cmd.Holder) > HolderMax:
 		return domain.Refuse(domain.Invalid, "holder %.200q: want the id of an access key, or PROVIDER/SUBJECT of a web identity, of at most %d bytes", cmd.Holder, HolderMax)
 	case cmd.Holder == "" && cmd.IssuedUntil != 0:
-		return domain.Refuse(domain.Invalid, "a time is given with %.100q: want it with a holder alone", cmd.Session+cmd.Certificate)
+		return domain.Refuse(domain.Invalid, "a time is given with %.100q: want it only with a holder", cmd.Session+cmd.Certificate)
 	case cmd.Certificate == "" && cmd.Until != 0:
-		return domain.Refuse(domain.Invalid, "an end is given with %.100q: want it with a certificate alone", cmd.Session+cmd.Holder)
+		return domain.Refuse(domain.Invalid, "an end is given with %.100q: want it only with a certificate", cmd.Session+cmd.Holder)
 	case cmd.Certificate != "" && !certificateForm(cmd.Certificate):
 		return domain.Refuse(domain.Invalid, "certificate %.200q: want sha256: and the fingerprint in 64 hexadecimal digits, or AUTHORITY/SERIAL with the serial number in hexadecimal digits, in lower case", cmd.Certificate)
 	case cmd.IssuedUntil > t.Now:

@@ -124,7 +124,7 @@ func (cmd *FinishRotation) Decide(k *kernel.Tx) error {
 	case !cmd.Key.Works():
 		return nil
 	case !t.works(cmd.Key.Successor):
-		return domain.Refuse(domain.Conflict, "access key %s, which replaces %s, does not work any more: rotate again, or revoke the key itself", cmd.Key.Successor, cmd.ID)
+		return domain.Refuse(domain.Conflict, "access key %s, which replaces %s, no longer works: rotate again, or revoke the key itself", cmd.Key.Successor, cmd.ID)
 	}
 	at := cmd.At
 	if at == 0 {

@@ -147,7 +147,7 @@ func (cmd *PrepareSecret) Decide(k *kernel.Tx) error {
 	}
 	switch {
 	case len(all) == 0:
-		return domain.Refuse(domain.Conflict, "the access keys of this installation were not taken over yet: start the service once")
+		return domain.Refuse(domain.Conflict, "the access keys of this installation were not imported yet: start the service once")
 	case cmd.Overlap < SecretOverlapMin || cmd.Overlap > SecretOverlapMax:
 		return domain.Refuse(domain.Invalid, "overlap %s: want %s to %s, for which the present secret is still accepted", cmd.Overlap, SecretOverlapMin, SecretOverlapMax)
 	case live >= SecretsMax:

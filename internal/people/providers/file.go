@@ -143,10 +143,10 @@ func parse(content []byte) (*File, error) {
 			continue
 		}
 		if names[p.Name] {
-			errs = append(errs, fmt.Errorf("providers[%d].name: %q is the name of another one", i, p.Name))
+			errs = append(errs, fmt.Errorf("providers[%d].name: %q is the name of another provider", i, p.Name))
 		}
 		if other, taken := prefixes[x.GroupPrefix]; taken {
-			errs = append(errs, fmt.Errorf("providers[%d].groupPrefix: %q is that of %s, too: want different ones, or a group of one provider would count as that of the other", i, x.GroupPrefix, other))
+			errs = append(errs, fmt.Errorf("providers[%d].groupPrefix: %q is also the prefix of %s: want different prefixes, or a group of one provider would count as that of the other", i, x.GroupPrefix, other))
 		}
 		names[p.Name], prefixes[x.GroupPrefix] = true, p.Name
 		f.Providers = append(f.Providers, p)
@@ -193,7 +193,7 @@ func (x *providerText) provider() (*Provider, error) {
 		errs = append(errs, err)
 	}
 	if len(roles) == 0 {
-		wrong("roles: empty, want the groups that give each role, such as {\"admin\": [\"ops\"], \"readonly\": [\"*\"]}; without any, nobody could sign in")
+		wrong("roles: empty, want the groups that give each role, such as {\"admin\": [\"ops\"], \"readonly\": [\"*\"]}; without roles, no person can sign in")
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

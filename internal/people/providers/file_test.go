@@ -21,7 +21,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		`{"providers":[{` + strings.Replace(good, "okta", "A/B", 1) + `}]}`:                              "lower-case",
 		`{"providers":[{` + strings.Replace(good, "https", "http", 1) + `}]}`:                            "https URL",
 		`{"providers":[{` + strings.Replace(good, "example.com", "example.com?x=1", 1) + `}]}`:           "without a query",
-		`{"providers":[{` + strings.Replace(good, `"admin":["ops"]`, "", 1) + `}]}`:                      "nobody could sign in",
+		`{"providers":[{` + strings.Replace(good, `"admin":["ops"]`, "", 1) + `}]}`:                      "no person can sign in",
 		`{"providers":[{` + strings.Replace(good, "ops", "", 1) + `}]}`:                                  "roles.admin",
 		`{"providers":[{` + good + `,"clientSecretFile":"a","clientSecretEnv":"b"}]}`:                    "at most one",
 		`{"providers":[{` + good + `,"parameters":{"state":"x"}}]}`:                                      "parameters.state",

@@ -74,7 +74,7 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 	x.Subject = token.Subject
 	switch {
 	case !isLogout:
-		return x, errors.New("logout_token: it has no event of a logout")
+		return x, errors.New("logout_token: it has no logout event")
 	case hasNonce:
 		return x, errors.New("logout_token: it has a nonce, want none")
 	case x.ID == "":
@@ -95,11 +95,11 @@ func checkLogoutHead(raw string) error {
 	head, _, _ := strings.Cut(raw, ".")
 	text, err := base64.RawURLEncoding.DecodeString(head)
 	if err != nil {
-		return errors.New("logout_token: it is no JWT")
+		return errors.New("logout_token: it is not a JWT")
 	}
 	var says map[string]any
 	if err := exactjson.Unmarshal(text, &says); err != nil {
-		return errors.New("logout_token: it is no JWT")
+		return errors.New("logout_token: it is not a JWT")
 	}
 	kind, given := says["typ"].(string)
 	kind = strings.TrimPrefix(strings.ToLower(kind), "application/")

@@ -15,7 +15,7 @@ import (
 // logoutKeysEvery is the minimum interval between two requests for a provider's keys that logout tokens cause.
 const logoutKeysEvery = 10 * time.Second
 
-var errNoKey = errors.New("none of the provider's keys has made the signature")
+var errNoKey = errors.New("none of the provider's keys made the signature")
 
 // logoutKeys are the keys that verify a provider's logout tokens. Anyone can send such a token. So forged ones cause few requests to the provider, and a token
 // that a known key signed waits for none of them.

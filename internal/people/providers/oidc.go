@@ -91,9 +91,9 @@ type Person struct {
 // The errors of a sign-in.
 var (
 	// ErrGone means that the provider no longer confirms the person.
-	ErrGone = errors.New("the provider does not confirm the person any more")
+	ErrGone = errors.New("the provider no longer confirms the person")
 	// ErrBusy means that too many sign-ins with the provider are in progress.
-	ErrBusy = errors.New("too many people sign in with this provider at the moment")
+	ErrBusy = errors.New("too many people are signing in with this provider at the moment")
 )
 
 // newClient returns a client that follows no redirect to another host, and limits the size of answers.
@@ -259,9 +259,9 @@ func (p *Provider) CheckIssuer(ctx context.Context, query url.Values) error {
 	}
 	switch iss := query["iss"]; {
 	case len(iss) == 0 && d.iss:
-		return fmt.Errorf("the answer names no issuer, and those of %s do", p.Issuer)
+		return fmt.Errorf("the answer names no issuer, although answers of %s must", p.Issuer)
 	case len(iss) > 1, len(iss) == 1 && iss[0] != p.Issuer:
-		return fmt.Errorf("the answer is of issuer %.200q, and %s was asked", iss, p.Issuer)
+		return fmt.Errorf("the answer is from issuer %.200q, want %s", iss, p.Issuer)
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person
 	}
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(r.Verifier))
 	if err != nil {
-		return Person{}, fmt.Errorf("exchange of the code: %w", plainer(err))
+		return Person{}, fmt.Errorf("exchange the code: %w", plainer(err))
 	}
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -312,7 +312,7 @@ func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person
 		return Person{}, err
 	}
 	if r.Nonce == "" || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(r.Nonce)) != 1 {
-		return Person{}, errors.New("id_token: the nonce is not that of this sign-in")
+		return Person{}, errors.New("id_token: the nonce is not the one of this sign-in")
 	}
 	return p.person(ctx, d, id, token)
 }
@@ -342,7 +342,7 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 			return Person{}, err
 		}
 		if id.Subject != subject {
-			return Person{}, fmt.Errorf("refresh: the id_token is of subject %.100q, want %.100q", id.Subject, subject)
+			return Person{}, fmt.Errorf("refresh: the id_token is for subject %.100q, want %.100q", id.Subject, subject)
 		}
 	} else {
 		id = &oidc.IDToken{Subject: subject}
@@ -412,7 +412,7 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 			return Person{}, fmt.Errorf("userinfo: %w", err)
 		}
 		if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2: otherwise it may belong to another person
-			return Person{}, fmt.Errorf("userinfo: it is of subject %.100q, want %.100q", info.Subject, id.Subject)
+			return Person{}, fmt.Errorf("userinfo: it is about subject %.100q, want %.100q", info.Subject, id.Subject)
 		}
 		said = true
 		more := map[string]any{}
@@ -451,7 +451,7 @@ func (p *Provider) groups(claims map[string]any) (groups []string, found bool, e
 	for _, x := range list {
 		g, ok := x.(string)
 		if !ok {
-			return nil, false, fmt.Errorf("claim %s: %.60v, want texts", p.groupsClaim, x)
+			return nil, false, fmt.Errorf("claim %s: %.60v, want strings", p.groupsClaim, x)
 		}
 		if g != "" {
 			groups = append(groups, p.groupPrefix+g)
