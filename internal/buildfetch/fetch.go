@@ -84,7 +84,7 @@ func (b *Builds) Fetch(ctx context.Context, from string, manifest buildfiles.Dig
 			return "", fmt.Errorf("build %s: file %s: %w", manifest, m.Files[i].Path, err)
 		}
 	}
-	if err := syncDirs(staging); err != nil {
+	if err := errors.Join(f.root.Close(), syncDirs(staging)); err != nil { // Windows renames no directory that is open
 		return "", err
 	}
 	return dir, atomicfile.Rename(staging, dir)
