@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
+	"time"
 )
 
 // Write replaces the content of path. The new content is on the disk before the name points at it, so an error
@@ -39,7 +41,7 @@ func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	if err = temp.Close(); err != nil {
 		return err
 	}
-	if err = os.Rename(temp.Name(), path); err != nil {
+	if err = rename(temp.Name(), path); err != nil {
 		return err
 	}
 	return SyncDir(dir)
@@ -68,10 +70,29 @@ func Remove(path string) error {
 
 // Rename durably gives a file another name in the same directory, and replaces a file of that name.
 func Rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
+	if err := rename(from, to); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(to))
+}
+
+// readersPatience is how long rename waits for other programs to close the file.
+const readersPatience = time.Second
+
+// rename renames a file. Windows refuses that while another program has the file open, such as a command that reads it or a virus scanner.
+func rename(from, to string) error {
+	err := os.Rename(from, to)
+	for end := time.Now().Add(readersPatience); err != nil && isOpen(err) && time.Now().Before(end); {
+		time.Sleep(readersPatience / 100)
+		err = os.Rename(from, to)
+	}
+	return err
+}
+
+// isOpen reports whether an error of Windows may mean that another program has the file open.
+func isOpen(err error) bool {
+	const accessDenied, sharingViolation = syscall.Errno(5), syscall.Errno(32)
+	return runtime.GOOS == "windows" && (errors.Is(err, accessDenied) || errors.Is(err, sharingViolation))
 }
 
 // MakeDir makes a directory with its missing parents, durably: after a power cut a directory whose name was never synced is

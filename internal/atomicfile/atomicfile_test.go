@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestWriteReplacesContentAndLeavesNothingElse(t *testing.T) {
@@ -37,5 +38,24 @@ func TestWriteThatFailsKeepsTheOldFile(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || !entries[0].IsDir() {
 		t.Fatalf("want the old entry alone, got %v, %v", entries, err)
+	}
+}
+
+// TestWriteWhileItIsRead: Windows refuses to replace a file that is open.
+func TestWriteWhileItIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	if err := Write(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { reader.Close() })
+	if err := Write(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
