@@ -20,7 +20,7 @@ const word = "play-server-process"
 //
 //	exit CODE       ends at once
 //	crash           ends by a signal
-//	wait            ends when it gets SIGTERM
+//	wait            ends when it gets SIGTERM, or Ctrl-Break on Windows
 //	stubborn        ignores SIGTERM
 //	leave FILE      starts a stubborn process in a session of its own, writes its number to FILE and waits
 //	leave-and-exit FILE   the same, and then exits with 0
@@ -43,7 +43,7 @@ func Main() {
 	}
 	rest := os.Args[3:]
 	terminated := make(chan os.Signal, 1)
-	signal.Notify(terminated, syscall.SIGTERM)
+	signal.Notify(terminated, os.Interrupt, syscall.SIGTERM)
 	fmt.Println("ready")
 	switch os.Args[2] {
 	case "exit":
@@ -54,7 +54,7 @@ func Main() {
 		check(crash())
 	case "wait":
 	case "stubborn":
-		signal.Ignore(syscall.SIGTERM)
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
 		select {} // TestMain's process has no other goroutine that could deadlock: the runtime waits for signals
 	case "leave", "leave-and-exit":
 		leave(rest[0])

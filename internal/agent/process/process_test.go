@@ -1,6 +1,7 @@
 package process
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -165,4 +166,61 @@ func TestAdoptWhatIsGone(t *testing.T) {
 			w.Errorf("ended: %v, want ErrGone", err)
 		}
 	})
+}
+
+// TestAdoptFromAnotherAgent kills a process that an agent started which has ended since.
+func TestAdoptFromAnotherAgent(t *testing.T) {
+	if file := os.Getenv("TEST_RECORD"); file != "" { // the other agent
+		groups, err := NewGroups("none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := os.Create(file + ".output")
+		if err != nil {
+			t.Fatal(err)
+		}
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := groups.Start(Command{ID: os.Getenv("TEST_ID"), Path: self, Args: agenttest.Args("stubborn"), Env: os.Environ(), Output: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(p.Record())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		os.Exit(0)
+	}
+	groups, err := NewGroups("none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{t, groups, ""}
+	id, file := uuid.NewString(), filepath.Join(t.TempDir(), "record")
+	other := exec.Command(os.Args[0], "-test.run", "^TestAdoptFromAnotherAgent$")
+	other.Env = append(os.Environ(), "TEST_RECORD="+file, "TEST_ID="+id)
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record Record
+	if err := json.Unmarshal(text, &record); err != nil {
+		t.Fatal(err)
+	}
+	p, err := groups.Adopt(id, record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	w.ends(p)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -60,7 +61,14 @@ func (p *Process) start(command *exec.Cmd, c Command) error {
 			return fmt.Errorf("limit the memory: %w", err)
 		}
 	}
-	command.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
+	// The process inherits a handle of its job: Windows forgets the name of a job with its last handle, and the next agent opens the job by its name.
+	if err := windows.SetHandleInformation(job, windows.HANDLE_FLAG_INHERIT, windows.HANDLE_FLAG_INHERIT); err != nil {
+		windows.CloseHandle(job)
+		return fmt.Errorf("let the process inherit its job: %w", err)
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{
+		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP, AdditionalInheritedHandles: []syscall.Handle{syscall.Handle(job)},
+	}
 	if err := command.Start(); err != nil {
 		windows.CloseHandle(job)
 		return err
@@ -163,10 +171,30 @@ func (p *Process) watch() {
 	windows.CloseHandle(p.system.process)
 }
 
-// terminate sends Ctrl-Break, which a console program can handle; others do not notice it, and Kill ends them.
+// consoles is held while the agent is attached to the console of a process. An agent has at most one.
+var consoles sync.Mutex
+
+// terminate sends Ctrl-Break, which a console program can handle; others do not notice it, and Kill ends them. It reaches the processes of the agent's own
+// console. An agent without one, such as a service, attaches to that of the process.
 func (p *Process) terminate() error {
-	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.record.PID))
+	consoles.Lock()
+	defer consoles.Unlock()
+	pid := uint32(p.record.PID)
+	if err := windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, pid); err == nil {
+		return nil
+	}
+	if ok, _, err := attachConsole.Call(uintptr(pid)); ok == 0 {
+		return fmt.Errorf("attach to the console of process %d: %w", pid, err)
+	}
+	defer freeConsole.Call()
+	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, pid)
 }
+
+var (
+	kernel        = windows.NewLazySystemDLL("kernel32.dll")
+	attachConsole = kernel.NewProc("AttachConsole")
+	freeConsole   = kernel.NewProc("FreeConsole")
+)
 
 func (p *Process) kill() error { return windows.TerminateJobObject(p.system.job, 1) }
 
