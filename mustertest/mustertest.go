@@ -34,7 +34,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,6 +46,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/socketerror"
 )
 
 // Server is a running Muster. A method that fails ends the test with Fatal, so call them from the test's goroutine.
@@ -107,7 +107,7 @@ func (s *Server) start() {
 		case err == nil:
 			s.running = running
 			return
-		case !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > rebind:
+		case !socketerror.InUse(err) || time.Since(began) > rebind:
 			s.t.Fatalf("mustertest: start: %v", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -46,6 +47,8 @@ func (x *examination) dataDirectory(context.Context) {
 	switch {
 	case err != nil:
 		x.add(check, Failure, "change the owner or the mode as described", "%v", err)
+	case runtime.GOOS == "windows":
+		x.add(check, Skipped, "let only the service's user and administrators read "+dir, "access rights are not examined on Windows")
 	case len(warnings) == 0:
 		x.add(check, OK, "", "only its owner can read and replace the contents of %s", dir)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/plural"
+	"github.com/musterhq/muster/internal/socketerror"
 )
 
 // ports checks that the ports are free or belong to the service.
@@ -41,9 +42,9 @@ func (x *examination) ports(ctx context.Context) {
 		case errors.Is(err, syscall.EACCES):
 			x.add(check, Failure, "AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, setcap cap_net_bind_service=+ep on the binary, or a port from 1024 on",
 				"%s: this user may not bind port %s", p.address, port)
-		case errors.Is(err, syscall.EADDRINUSE):
+		case socketerror.InUse(err):
 			x.taken(ctx, check, p.address, port, p.setting == "cluster-listen")
-		case errors.Is(err, syscall.EADDRNOTAVAIL):
+		case socketerror.NotLocal(err):
 			x.add(check, Failure, "name an address of this machine, or none, as in :"+port, "%s: this machine does not have the address", p.address)
 		default:
 			x.add(check, Failure, "correct the address", "%v", err)
@@ -229,7 +230,7 @@ func (x *examination) whyUnreachable(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "give the service the whole chain of a certificate for this name, from an authority that clients trust: Go clients and servers verify it"
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if socketerror.Refused(err) {
 		return x.start("start the service, or open the port in front of it")
 	}
 	if timedOut(err) {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/plural"
+	"github.com/musterhq/muster/internal/socketerror"
 )
 
 // hangs reports if the service of the data directory hangs. Without a public URL, the endpoint is this service, which is then not asked again.
@@ -44,7 +44,7 @@ func (x *examination) service(ctx context.Context) {
 	overview, err := x.Service.Overview(ctx)
 	if err != nil {
 		do := x.start("start it, or read its log")
-		if x.Running && !errors.Is(err, syscall.ECONNREFUSED) { // it may have these settings, but the way to it is broken
+		if x.Running && !socketerror.Refused(err) { // it may have these settings, but the way to it is broken
 			do = "see the finding about the public URL: this command queries the service there"
 		}
 		x.add(check, Failure, do, "%v", err)

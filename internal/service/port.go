@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/socketerror"
 )
 
 // socketURL returns a URL with the scheme ws or wss.
@@ -44,15 +45,12 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	return port, nil
 }
 
-// wsaInUse is WSAEADDRINUSE, the Windows error for an address that another program uses.
-const wsaInUse = syscall.Errno(10048)
-
 // portError adds the remedy to the error of a port, and the flag that names another port.
 func portError(err error, flag string) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse):
+	case socketerror.InUse(err):
 		return fmt.Errorf("%w: another program, or another Muster, uses this port; choose a free one with %s HOST:PORT", err, flag)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case socketerror.NotLocal(err):
 		return fmt.Errorf("%w: this machine does not have the address; name one of its own with %s HOST:PORT, or :PORT for all", err, flag)
 	case isBind(err) && errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%w: this user may not bind the port; give the program the right (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit, or setcap cap_net_bind_service=+ep FILE), "+
