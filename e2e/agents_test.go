@@ -23,7 +23,7 @@ type hostAgent struct {
 	over bool
 }
 
-// agentQuery is the query of the official agent.
+// agentQuery returns the query of the official agent.
 func (p *place) agentQuery() url.Values {
 	return url.Values{"FleetId": {p.fleet}, "ComputeName": {p.compute}, "Authorization": {p.token}}
 }

@@ -87,7 +87,7 @@ func frameHead(first byte, n uint64) []byte {
 	return []byte{first, 0x80 | byte(n)}
 }
 
-// malformed are frames that no honest client sends, and the close codes with which the service may answer them.
+// malformed returns frames that no honest client sends, with the close codes with which the service may answer them.
 func malformed(messageMax int) map[string]struct {
 	sent []byte
 	want int

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// productionPlace is a place in a service without --dev, with an access key for game servers that sign.
+// productionPlace returns a place in a service without --dev, with an access key for game servers that sign.
 func productionPlace(t *testing.T, args ...string) (p *place, admin *gamelift.Client, keyID, secret string) {
 	t.Helper()
 	s := newService(t, append(args, "--dev=false")...)

@@ -74,7 +74,7 @@ var awsCommands struct {
 	err     error
 }
 
-// awsCLI is a program that does what debianAWS does, in an eighth of the time.
+// awsCLI returns the path of a program that does the same as debianAWS in an eighth of the time.
 func awsCLI(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(debianAWS); err != nil {

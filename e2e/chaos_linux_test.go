@@ -185,7 +185,7 @@ func (x *chaos) lead(n *clusterNode) error {
 	return err
 }
 
-// epoch is one fault under load.
+// epoch plays one fault under load.
 func (x *chaos) epoch(no int, f fault, r *rand.Rand) {
 	x.t.Helper()
 	games := x.open(no)

@@ -168,7 +168,7 @@ func (x *chaos) load(ctx context.Context, epoch int, games []*openSession) *sync
 	return &all
 }
 
-// op is one operation of a client.
+// op executes one operation of a client.
 func (x *chaos) op(client int, in seatOp, wait time.Duration, do func(ctx context.Context) (seatAnswer, error)) (porcupine.Operation, error) {
 	ctx, cancel := context.WithTimeout(x.t.Context(), wait)
 	defer cancel()

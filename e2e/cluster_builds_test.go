@@ -56,7 +56,7 @@ func joined(t *testing.T, member *service, args ...string) *service {
 	return n
 }
 
-// manifestOf is the digest of the manifest of a directory.
+// manifestOf returns the manifest of a directory and its digest.
 func manifestOf(t *testing.T, root string) (d buildfiles.Digest, m *buildfiles.Manifest) {
 	t.Helper()
 	scanned, err := buildfiles.Scan(root)

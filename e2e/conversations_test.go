@@ -120,7 +120,7 @@ func checkReplay(t *testing.T) {
 	t.Error("no answer in JSON was recorded")
 }
 
-// friends is a conversation of two players' clients: they meet in a party and leave it.
+// friends plays a conversation of two players' clients: they meet in a party and leave it.
 func friends(t *testing.T, url string) {
 	said := 0
 	call := func(token, call, body string) object {

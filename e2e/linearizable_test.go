@@ -23,7 +23,7 @@ type seatAnswer struct {
 	count int32 // count: how many are held
 }
 
-// seats is the model of a correct service: a separate counter for each session.
+// seats returns the model of a correct service: a separate counter for each session.
 func seats(playersMax int32) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {

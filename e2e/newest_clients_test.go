@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// newestClient is a program of the newest AWS clients, as scripts/newest-clients.sh has fetched them. A test without them is skipped, and says why.
+// newestClient returns the path of a program of the newest AWS clients that scripts/newest-clients.sh fetched. Without them it skips the test, and says why.
 func newestClient(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs("../bin/newest-clients")

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// duels is a matchmaking configuration for one against one, whose matches need no acceptance.
+// duels makes a matchmaking configuration for one against one, whose matches need no acceptance.
 func (p *place) duels(name string) {
 	p.t.Helper()
 	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"red","minPlayers":1,"maxPlayers":1},{"name":"blue","minPlayers":1,"maxPlayers":1}]}`

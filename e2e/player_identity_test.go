@@ -84,7 +84,7 @@ func inFiles(t *testing.T, c tls.Certificate) (cert, key string) {
 	return cert, key
 }
 
-// caller is an HTTP client over TLS, perhaps with a certificate of its own.
+// caller returns an HTTP client over TLS, perhaps with a certificate of its own.
 func caller(t *testing.T, trusted *x509.CertPool, own ...tls.Certificate) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: own}}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -94,7 +94,7 @@ func (e *Error) Unwrap() []error {
 // Code is the API's name of the exception, such as GameSessionFullException; empty if there was no answer.
 func (e *Error) Code() string { return codeOf(e.Cause) }
 
-// codeOf is the name of an exception. The SDK leaves the namespace in front of exceptions that it does not expect.
+// codeOf returns the name of an exception. The SDK leaves the namespace in front of exceptions that it does not expect.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code := api.ErrorCode()

@@ -183,7 +183,7 @@ func (p *Player) take(e Event) error {
 	return nil
 }
 
-// from is the number of the event after which the service should continue; 0 requests an OnSync.
+// from returns the number of the event after which the service should continue; 0 requests an OnSync.
 func (p *Player) from() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

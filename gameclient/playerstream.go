@@ -93,7 +93,7 @@ func (p *Player) setOffline() {
 	}
 }
 
-// endOf is the reason why no event can come any more; nil if another attempt may succeed.
+// endOf returns the reason why no more events can arrive, or nil if another attempt may succeed.
 func endOf(err error) error {
 	if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 		switch closed.Code {
@@ -242,7 +242,7 @@ func (s *stream) receive(text []byte) error {
 	return nil
 }
 
-// tlsConfig is the TLS configuration of the calls, for the stream.
+// tlsConfig returns the calls' TLS configuration for the stream.
 func (p *Player) tlsConfig(host string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t, ok := p.options.HTTPClient.Transport.(*http.Transport); ok && t.TLSClientConfig != nil {

@@ -55,7 +55,7 @@ func (s *Server) StopMatchBackfill(ctx context.Context, ticketID string) error {
 	return s.call(ctx, call, func() error { return s.sdk.StopMatchBackfill(stop) })
 }
 
-// match is the matchmaker's data about this session.
+// match returns the matchmaker's data about this session.
 func (s *Server) match(call string) (MatchData, Session, error) {
 	if err := s.hosting(call); err != nil {
 		return MatchData{}, Session{}, err

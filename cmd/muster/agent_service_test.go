@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// TestAgentWithService has the agent run the arena's game server on a host of a fleet: a game session starts on it, the process is killed, and the session
+// TestAgentWithService: the agent runs the arena's game server on a host of a fleet. A game session starts on it, the process is killed, and the session
 // ends with it, long before the link's grace is over.
 func TestAgentWithService(t *testing.T) {
 	dir, address, keys := servedForTest(t, nil)

@@ -39,7 +39,7 @@ func TestAgentFlags(t *testing.T) {
 	}
 }
 
-// TestAgentWithoutService has the agent run a program that a file names, until it is stopped.
+// TestAgentWithoutService: the agent runs a program that a file names, until it is stopped.
 func TestAgentWithoutService(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("needs a shell")

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// ran is what a command writes.
+// ran returns the output of a command.
 func ran(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// servedForTest is a service on a free port, not in dev mode, with a key of each kind.
+// servedForTest starts a service on a free port, not in dev mode, with a key of each kind.
 func servedForTest(t *testing.T, change func(*settings.Settings)) (dir, address string, keys map[identity.Role]identity.AccessKey) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// TestHostJoins has a machine join with a token, without an access key: a fleet of a build gets it and its processes, game sessions run on it, and all of it ends when
+// TestHostJoins: a machine joins with a token, without an access key. A fleet of a build gets it and its processes, game sessions run on it, and all of it ends when
 // an operator revokes the host.
 func TestHostJoins(t *testing.T) {
 	data, address, keys := servedForTest(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// shown is what people may type behind a command, by the parser's model: commands and flags.
+// shown returns the words that people may type after a command, according to the parser's model: commands and flags.
 func shown(t *testing.T) map[string][]string {
 	t.Helper()
 	env := newEnvironment(nil)

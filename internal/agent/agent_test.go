@@ -275,7 +275,7 @@ func TestPushOvertakesAnswer(t *testing.T) {
 	s.some(agentproto.ProcessStarting, 1)
 }
 
-// play is an entry in which this binary plays server processes.
+// play returns an entry in which this binary plays server processes.
 func play(n int, words ...string) agentproto.ServerProcess {
 	return agentproto.ServerProcess{LaunchPath: "game/server", Parameters: agenttest.Parameters(words...), ConcurrentExecutions: n}
 }

@@ -76,7 +76,7 @@ func (n *night) process(id string, healthy bool) fleet.Key {
 	return key
 }
 
-// host has a server process host a game session with a player, and returns it.
+// host makes a server process host a game session with a player.
 func (n *night) host(key fleet.Key) {
 	n.Helper()
 	n.queue("games", "arn:aws:gamelift:us-east-1::fleet/fleet-1")

@@ -33,7 +33,7 @@ func (s *shelf) remove(first, last uint64) {
 	}
 }
 
-// newShelf has entries 1 to last, of which those before `kept` have expired and are gone.
+// newShelf returns a shelf with entries 1 to last, of which those before `kept` have expired and are gone.
 func newShelf(kept, last uint64) *shelf {
 	s := &shelf{chunks: map[uint64][]Stored{}}
 	var e audit.Entry

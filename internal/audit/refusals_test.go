@@ -26,7 +26,7 @@ func (n *noted) Do(_ context.Context, cmd kernel.Command) error {
 	return n.fail
 }
 
-// still is a Log whose clock only the test moves, and which notes only when it is told to.
+// still returns a Log whose clock only the test moves, and which writes only when it is told to.
 func still(e Engine, now *time.Time) *Log {
 	l := NewLog(e, filepath.Join("testdata", "none"), func() time.Time { return *now }, slog.New(slog.DiscardHandler))
 	l.cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/listen/devca"
 )
 
-// authorityFile is a file with the certificate of an authority.
+// authorityFile writes the certificate of an authority to a file and returns its name.
 func authorityFile(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

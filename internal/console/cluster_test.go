@@ -60,7 +60,7 @@ func (c *three) Status() node.Status {
 	return c.status
 }
 
-// clustered is a desk at a node of a cluster.
+// clustered returns a desk at a node of a cluster.
 func clustered(t *testing.T) (*desk, *three) {
 	t.Helper()
 	x, c := newDesk(t), newThree()

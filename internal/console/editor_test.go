@@ -23,7 +23,7 @@ const nearRules = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": 
 // anyone is nearRules without its bound in effect.
 var anyone = strings.Replace(nearRules, `"maxDistance": 5`, `"maxDistance": 5000`, 1)
 
-// matchmakers is a desk with a rule set and a configuration that uses it.
+// matchmakers returns a desk with a rule set and a configuration that uses it.
 func matchmakers(t *testing.T) *desk {
 	t.Helper()
 	x := newDesk(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// waits has players of such skills wait in a configuration, each with a latency to one region.
+// waits makes players with these skills wait in a configuration, each with a latency to one region.
 func (x *desk) waits(skills ...float64) {
 	x.t.Helper()
 	for i, skill := range skills {

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// lobby is a desk of a service with player flow, with so many players who lead a party of their own.
+// lobby returns a desk of a service with player flow, with this many players who each lead a party.
 func lobby(t *testing.T, players int) (x *desk, parties []flow.PartyID) {
 	t.Helper()
 	config, options := cell.DefaultConfig(), flow.DefaultConfig()

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// backedUp is a backup of a furnished directory.
+// backedUp returns a backup of a furnished directory.
 func backedUp(t *testing.T) (content []byte, secret identity.CellSecret) {
 	t.Helper()
 	h := mustOpen(t, furnished(t))

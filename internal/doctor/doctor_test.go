@@ -34,7 +34,7 @@ func healthy(t *testing.T) *Config {
 	return &Config{Settings: s, Endpoint: "http://127.0.0.1:1", NoSDK: "not in this test"}
 }
 
-// want is a finding of a check, at a level, whose text and next step have these words in them.
+// want requires a finding of a check at a level, whose text and next step contain these words.
 func want(t *testing.T, found []Finding, check string, level Level, words ...string) {
 	t.Helper()
 	for _, f := range found {

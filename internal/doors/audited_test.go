@@ -106,7 +106,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 	}
 }
 
-// typeName is the name of a type, or of a pointer to it, with its package.
+// typeName returns the name of a type, or of a pointer to it, with its package.
 func typeName(of string, x ast.Expr) string {
 	if p, ok := x.(*ast.StarExpr); ok {
 		x = p.X

@@ -55,7 +55,7 @@ func huntInFile(files *token.FileSet, file *ast.File) (complaints []string) {
 	return complaints
 }
 
-// nameOf is what the file calls the package at an import path; "" when it does not import it.
+// nameOf returns the file's name for the package at an import path, or "" if the file does not import it.
 func nameOf(file *ast.File, imported string) string {
 	for _, spec := range file.Imports {
 		switch {

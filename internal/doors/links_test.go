@@ -15,7 +15,7 @@ import (
 // pointing finds the links of a Markdown page that lead into the repository.
 var pointing = regexp.MustCompile(`\]\(([^)\s:#]*)(?:#([^)\s]+))?\)`)
 
-// targets are the places of a page that a link may name: its headings, as the hosting site spells them, and its anchors.
+// targets returns the places of a page that a link may name: its headings, as the hosting site spells them, and its anchors.
 func targets(page string) (names []string) {
 	for _, found := range regexp.MustCompile(`<a id="([\w-]+)">`).FindAllStringSubmatch(page, -1) {
 		names = append(names, found[1])
@@ -35,7 +35,7 @@ func targets(page string) (names []string) {
 	return names
 }
 
-// brokenLinks are the links of a page that lead nowhere. Read returns a page or file by its path in the repository.
+// brokenLinks returns complaints about links of a page that lead nowhere. read returns a page or file by its path in the repository.
 func brokenLinks(path, page string, read func(path string) (text string, ok bool)) (complaints []string, links int) {
 	fenced := false
 	for line := range strings.Lines(page) {

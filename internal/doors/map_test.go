@@ -12,7 +12,7 @@ import (
 // languages are the packages of the core that are no nouns of clients: languages, algorithms and forms of storage.
 var languages = []string{"kernel", "catalog", "keyvalue", "quota", "search", "searchindex", "ruleset", "matcher", "spelling", "excerpt", "chunk", "wire", "sorted", "answers", "commandcodec", "exit"}
 
-// mapped are the packages that the table of ARCHITECTURE.md lists.
+// mapped returns the packages that the table of ARCHITECTURE.md lists.
 func mapped(page string) (packages []string) {
 	_, table, _ := strings.Cut(page, "\n## Packages\n")
 	table, _, _ = strings.Cut(table, "\n## ")
@@ -28,7 +28,7 @@ func mapped(page string) (packages []string) {
 	return packages
 }
 
-// unequal says what is in one list only, or twice in one.
+// unequal reports the entries that are in one list only, or twice in one.
 func unequal(want, got []string) (complaints []string) {
 	for _, name := range want {
 		if !slices.Contains(got, name) {

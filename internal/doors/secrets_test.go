@@ -92,7 +92,7 @@ func simple(x ast.Expr) bool {
 	return false
 }
 
-// lastName is the name of a variable or field, also of a conversion or a slice of it.
+// lastName returns the name of a variable or field, also of a conversion or a slice of it.
 func lastName(x ast.Expr) string {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.Ident:

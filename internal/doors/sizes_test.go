@@ -18,7 +18,7 @@ const (
 	methodsMax = 120  // that one type declares
 )
 
-// TestSizes holds every package and every type to the bounds.
+// TestSizes checks the size of every package and every type.
 func TestSizes(t *testing.T) {
 	for _, p := range list(t) {
 		var sources [][]byte

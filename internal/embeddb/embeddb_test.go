@@ -17,7 +17,7 @@ import (
 
 const holdEnv = "EMBEDDB_TEST_HOLD"
 
-// TestMain is also the other process: with holdEnv set it opens that directory, says so, and waits to be killed.
+// TestMain is also the main function of the other process: with holdEnv set it opens that directory, prints that, and waits to be killed.
 func TestMain(m *testing.M) {
 	dir := os.Getenv(holdEnv)
 	if dir == "" {

@@ -199,7 +199,7 @@ func TestAuditLogBesideAnEarlierRelease(t *testing.T) {
 	}
 }
 
-// BenchmarkDoWithoutOrigin is the cost of the audit log for a command that it does not record.
+// BenchmarkDoWithoutOrigin measures the cost of the audit log for a command that it does not record.
 func BenchmarkDoWithoutOrigin(b *testing.B) {
 	ctx := context.WithValue(context.WithValue(b.Context(), http.ServerContextKey, 1), http.LocalAddrContextKey, 2) // as in a request
 	for b.Loop() {

@@ -59,7 +59,7 @@ func (cmd *foretell) Decide(t *kernel.Tx) error {
 	return nil
 }
 
-// next is the configuration of a node with the next release.
+// next returns the configuration of a node with the next release.
 func next(config engine.Config) engine.Config {
 	config.Extend(func(c *cell.Cell) { c.Register(nextRoom, &oracle{}) })
 	return config
@@ -165,7 +165,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// copy is the disk of another node with the same content.
+// copy returns the disk of another node with the same content.
 func (d *disk) copy() *disk {
 	d.lock.Lock()
 	defer d.lock.Unlock()

@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// newArchive has placements that ended a second apart, some of them twice.
+// newArchive returns an archive with placements that ended a second apart, some of them stored twice.
 func newArchive(t *testing.T, n int) (archive.Archive, Head) {
 	t.Helper()
 	a, err := archivetest.NewMemory(1).Open()
@@ -57,7 +57,7 @@ func stream(t *testing.T, a archive.Archive, h Head, kinds ...string) []byte {
 	return out.Bytes()
 }
 
-// ids are those of all exported lines, in their order.
+// ids returns the ids of all exported lines, in order.
 func ids(t *testing.T, text []byte) (all []string) {
 	t.Helper()
 	for text := range bytes.Lines(text) {

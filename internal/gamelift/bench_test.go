@@ -27,7 +27,7 @@ type rewinding struct{ strings.Reader }
 
 func (*rewinding) Close() error { return nil }
 
-// BenchmarkCreatePlayerSession is all of a request but the network and the core: route, verify, decode, check, encode.
+// BenchmarkCreatePlayerSession measures a whole request except for the network and the core: route, verify, decode, check, encode.
 func BenchmarkCreatePlayerSession(b *testing.B) {
 	in := &gamelift.CreatePlayerSessionInput{GameSessionId: examplePlayerSession.GameSessionId, PlayerId: aws.String("p1")}
 	for name, c := range map[string]codec{"json": jsonCodec{}, "cbor": cborCodec{}} {

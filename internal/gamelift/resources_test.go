@@ -192,7 +192,7 @@ func saying(t *testing.T, err error, text string) {
 	}
 }
 
-// BenchmarkPolicies is what policies add to a request for a fleet: nothing without them, and with them a look at the state and the decision.
+// BenchmarkPolicies measures what policies add to a request for a fleet: nothing without them, and with them a read of the state and the decision.
 func BenchmarkPolicies(b *testing.B) {
 	e := enginetest.Open(b, engine.Config{Cell: cell.DefaultConfig()})
 	f := fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Account: "123456789012", Name: "f", Tags: []fleet.Tag{{Key: "env", Value: "dev"}}}

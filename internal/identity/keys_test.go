@@ -114,7 +114,7 @@ func BenchmarkFind(b *testing.B) {
 	})
 }
 
-// BenchmarkPublish is a change of one key among as many as there may be by default.
+// BenchmarkPublish measures a change of one key among the default maximum of keys.
 func BenchmarkPublish(b *testing.B) {
 	all := make([]access.Key, 10_000)
 	for i := range all {

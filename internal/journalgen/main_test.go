@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCurrent holds the generated files against the schema.
+// TestCurrent compares the generated files with the schema.
 func TestCurrent(t *testing.T) {
 	files, err := generate(filepath.Join(root, "proto"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/lookup"
 )
 
-// town has some objects with names that begin alike.
+// town returns a finder over some objects whose names begin alike.
 func town(t *testing.T) (*lookup.Finder, *[]string) {
 	t.Helper()
 	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})

@@ -195,7 +195,7 @@ func (w *world) fits(x *told, want *expectedEvent) bool {
 	return x.Type == want.Type && containsAll(tickets, want.Tickets) && want.holds(x.at) && includes(detailOf(&x.Match), want.Detail)
 }
 
-// detailOf is an event as its document says it, the players aside.
+// detailOf returns an event in the form of its document, without the players.
 func detailOf(x *notice.Match) map[string]any {
 	detail := map[string]any{"type": x.Type}
 	for key, text := range map[string]string{"acceptance": x.Acceptance, "reason": x.Reason, "message": x.Message, "matchId": x.ID} {
@@ -245,7 +245,7 @@ func includes(have, want any) bool {
 	return have == want
 }
 
-// teamsNamed are the teams that a name in a constraint stands for.
+// teamsNamed returns the teams for which a name in a constraint stands.
 func (w *world) teamsNamed(name string) (teams []string) {
 	for _, t := range w.rules.Teams {
 		if name == "*" || t.Name == name || t.Definition == name {
@@ -341,7 +341,7 @@ func (w *world) player(id string) *casePlayer {
 	return nil
 }
 
-// valueOf is what was sent, or the default.
+// valueOf returns the value that was sent, or the default.
 func (w *world) valueOf(player, attribute string) ruleset.Value {
 	values, err := w.rules.Player(w.attributes(w.player(player).Attributes))
 	column, ok := w.rules.Column(attribute)

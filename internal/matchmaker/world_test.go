@@ -206,7 +206,7 @@ func seconds(n *int64, otherwise int64) time.Duration {
 	return time.Duration(*n) * time.Second
 }
 
-// step is one second of a case, in the order that the cases ask for.
+// step plays one second of a case, in the order that the cases require.
 func (w *world) step(second int64) {
 	for i := range w.c.Tickets {
 		if t := &w.c.Tickets[i]; t.Arrival == second {

@@ -38,7 +38,7 @@ func must[T any](x T, err error) func(t *testing.T) T {
 	}
 }
 
-// build is a manifest with a file for each content, which is put into the store.
+// build returns a manifest with a file for each content, which is put into the store.
 func build(t *testing.T, s *Store, contents ...string) *buildfiles.Manifest {
 	t.Helper()
 	m := &buildfiles.Manifest{}

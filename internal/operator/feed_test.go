@@ -72,7 +72,7 @@ func whatOf(all []FeedEntry) (what []string) {
 	return what
 }
 
-// placed has a placement fulfilled by a server process of its own.
+// placed fulfils a placement with its own server process.
 func (o *office) placed(id, process string) (fleet.Key, session.ID, domain.PlayerSessionID) {
 	o.Helper()
 	key := o.ready(process)

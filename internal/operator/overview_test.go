@@ -27,7 +27,7 @@ func (o *office) get(path string, into any) {
 	}
 }
 
-// busyOffice has a game session with a player who has reserved a seat, and a placement that waits because no process is free.
+// busyOffice returns an office with a game session in which a player has reserved a seat, and a placement that waits because no process is free.
 func busyOffice(t *testing.T) (o *office, game session.GameSession) {
 	o = newOffice(t)
 	key := o.ready("s1")

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/panics"
 )
 
-// count is the value of muster_panics_total for a door.
+// count returns the value of muster_panics_total for a door.
 func count(t *testing.T, g *panics.Guard, door string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

@@ -21,7 +21,7 @@ import (
 
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
-// logoutClaims are good ones of a logout of ann, with changes; a nil value leaves one out.
+// logoutClaims returns valid claims for a logout of ann, with changes. A nil value omits a claim.
 func logoutClaims(p *providertest.Provider, id string, changes map[string]any) map[string]any {
 	now := time.Now().Unix()
 	all := map[string]any{"iss": p.URL, "aud": p.ClientID, "iat": now, "exp": now + 120, "jti": id, "sub": "ann", "events": map[string]any{logoutEvent: map[string]any{}}}
@@ -45,7 +45,7 @@ func (x *house) logout(provider, token string) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// signedIn is a session of the person at the provider, with one of its own there.
+// signedIn makes a sign-in session of a person, who also has a session at the provider.
 func (x *house) signedIn(p *providertest.Provider, subject, sid string) string {
 	x.Helper()
 	claims := map[string]any{"email": subject + "@example.com", "groups": []string{"dev"}}

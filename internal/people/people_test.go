@@ -112,7 +112,7 @@ func newHouse(t *testing.T, settings map[string]any) *house {
 	return x
 }
 
-// studio is a house with one provider.
+// studio returns a house with one provider.
 func studio(t *testing.T, p *providertest.Provider, more map[string]any) *house {
 	t.Helper()
 	settings := map[string]any{"providers": []any{p.Settings(t, "studio", map[string][]string{"backend": {"dev"}, "admin": {"ops"}})}}
@@ -142,7 +142,7 @@ func (x *house) browser() *browser {
 	return b
 }
 
-// base is the address of the service in browsers.
+// base returns the address of the service in browsers.
 func (x *house) base() string { return x.config.URL }
 
 func (b *browser) get(path string) (status int, body string) {

@@ -41,7 +41,7 @@ func TestBudgetInHeaders(t *testing.T) {
 	wants(x.headers(objects.PartnerPrefix+"Flow.GetPlayers", "", `{"player_ids":["ann"]}`), `"partner";r=1;t=2`, `"partner";q=2;w=4`, "")
 }
 
-// headers are those of the answer to a call.
+// headers returns the headers of the answer to a call.
 func (x *lobby) headers(path, token, body string) http.Header {
 	x.Helper()
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))

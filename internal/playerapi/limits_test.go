@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// TestRates is the table of docs/spec/fair-play.md#rate-limits: each call with its rate and burst, and that it is refused over the limit.
+// TestRates checks the table of docs/spec/fair-play.md#rate-limits: each call has its rate and burst, and is refused over the limit.
 func TestRates(t *testing.T) {
 	perMinute := func(n int) time.Duration { return time.Minute / time.Duration(n) }
 	classed := map[rates.Class]struct {

@@ -33,7 +33,7 @@ type lobbyNode struct {
 	server *httptest.Server
 }
 
-// incarnation is the function that the node's door calls.
+// incarnation returns the node's present incarnation. The node's door calls it.
 func (n *lobbyNode) incarnation() domain.UUID {
 	id := *n.node.Load()
 	if f := n.behind.Swap(nil); f != nil {

@@ -25,7 +25,7 @@ const key = "the key"
 
 func keysOf() []string { return []string{key} }
 
-// backend is a studio's that answers as a test says.
+// backend starts a studio's backend that answers as a test requires, and returns its URL.
 func backend(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)

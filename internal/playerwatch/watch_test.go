@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/playerwatch"
 )
 
-// values are the metrics by name and labels, as far as they are plain numbers.
+// values returns the metrics by name and labels, as far as they are plain numbers.
 func values(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -13,7 +13,7 @@ const (
 	fleetB = "arn:aws:gamelift:us-east-1:000000000000:fleet/fleet-b"
 )
 
-// document is a policy with these statements.
+// document returns a policy with these statements.
 func document(statements ...string) string {
 	return `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`
 }
@@ -215,7 +215,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// longest is a principal with as many policies of one statement each as can be attached.
+// longest returns a principal with the maximum of attached policies, each of one statement.
 func longest(t testing.TB) (*Set, *Request) {
 	var all []Named
 	for i := range 20 {
@@ -285,7 +285,7 @@ func FuzzLike(f *testing.F) {
 	})
 }
 
-// likeSlowly says the same by the definition.
+// likeSlowly implements the definition directly.
 func likeSlowly(text, pattern string) bool {
 	switch {
 	case pattern == "":

@@ -59,7 +59,7 @@ var keys = credentials.NewStaticCredentialsProvider("AKID", "secret", "")
 
 func impatient(context.Context, int) error { return nil }
 
-// fake is an S3 server in memory, in front of which a test may put another handler.
+// fake returns an S3 server in memory, in front of which a test may put another handler.
 func fake(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) *Client {
 	t.Helper()
 	backend := s3mem.New()

@@ -30,7 +30,7 @@ func listenAt(t *testing.T, name string) *systemd {
 	return &systemd{t, conn}
 }
 
-// next is the next datagram.
+// next returns the next datagram.
 func (s *systemd) next() string {
 	s.t.Helper()
 	buffer := make([]byte, 4096)

@@ -40,7 +40,7 @@ func newMachine(t *testing.T) *machine {
 	return x
 }
 
-// open is a start with the secret of the file.
+// open starts the service with the secret of the file.
 func (x *machine) open(secret identity.CellSecret) {
 	x.t.Helper()
 	x.secret = secret.Kept(x.dir, nil)

@@ -308,7 +308,7 @@ func TestDamageIsPutAside(t *testing.T) {
 	}
 }
 
-// BenchmarkOpen is what a start of the service waits for: as many series as there may be by default, with two hours of minutes.
+// BenchmarkOpen measures the time that a start of the service waits: for the default maximum of series, with two hours of minutes.
 func BenchmarkOpen(b *testing.B) {
 	o := Options{Dir: filepath.Join(b.TempDir(), "metrics"), SeriesMax: 20_000}
 	s := mustOpen(b, o)

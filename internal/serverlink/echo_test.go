@@ -70,7 +70,7 @@ func dialEcho(b *testing.B, address string, frame []byte) (net.Conn, int) {
 	return conn, n
 }
 
-// maskedText is a text frame of a client, with a mask of zeros.
+// maskedText returns a text frame of a client, with a mask of zeros.
 func maskedText(text string) []byte {
 	b := []byte{0x80 | opText}
 	if n := len(text); n > 125 {

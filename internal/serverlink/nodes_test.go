@@ -31,7 +31,7 @@ func (x *incarnation) now() domain.UUID { return *x.Load() }
 
 func (x *incarnation) renew() { x.Store(new(domain.UUID(uuid.New()))) }
 
-// twoNodes is a world whose door is that of node n1; at returns options for the door of n2, which has the same engine.
+// twoNodes returns a world whose door is that of node n1; at returns options for the door of n2, which has the same engine.
 func twoNodes(t *testing.T, change ...func(*world)) (w *world, n1, n2 *incarnation, other *Server, at func(*linkclient.Options)) {
 	n1, n2 = newIncarnation(), newIncarnation()
 	w = newWorld(t, append(change, func(w *world) { w.config.Node = n1.now })...)

@@ -55,7 +55,7 @@ func (c *cluster) do(method, url string, body io.Reader) (int, string) {
 	return (&house{T: c.T}).do(method, url, body)
 }
 
-// holders are the nodes whose disks have the archive of a session.
+// holders returns the nodes whose disks have the archive of a session.
 func (c *cluster) holders(session string) (nodes []string) {
 	for node, d := range c.doors {
 		if d.Store.Has(session) {

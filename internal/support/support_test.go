@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// unpacked are the files of a bundle by name.
+// unpacked returns the files of a bundle by name.
 func unpacked(t *testing.T, bundle []byte) map[string]string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(bundle))

@@ -164,7 +164,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// untraced is what a call does on its way from the door to the journal and to a hook.
+// untraced does what a call does on its way from the door to the journal and to a hook.
 func untraced(ctx context.Context, tracer *Tracer, r *http.Request, header http.Header) {
 	in, span := tracer.Begin(r, Call{Door: "api", Operation: "CreateGameSession", RequestID: "id", Trusted: true})
 	if tracer.Traced(in) {

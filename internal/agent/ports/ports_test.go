@@ -67,7 +67,7 @@ func TestHeldPortsAreNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestPortsOfOtherPrograms has another program hold one port over TCP and one over UDP.
+// TestPortsOfOtherPrograms: another program holds one port over TCP and one over UDP.
 func TestPortsOfOtherPrograms(t *testing.T) {
 	tcp, err := net.Listen("tcp", ":0")
 	if err != nil {

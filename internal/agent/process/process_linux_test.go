@@ -149,7 +149,7 @@ func orphan(w world) Record {
 	return record
 }
 
-// TestAgentToKill is the other agent.
+// TestAgentToKill runs the other agent.
 func TestAgentToKill(t *testing.T) {
 	output := os.Getenv("AGENT_TO_KILL")
 	if output == "" {
@@ -226,7 +226,7 @@ func TestGroupWithFirstDigitOne(t *testing.T) {
 	})
 }
 
-// setNextPID has the kernel number the next process after pid; only root may.
+// setNextPID makes the kernel number the next process after pid. Only root may do so.
 func setNextPID(pid int) bool {
 	return os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid)), 0) == nil
 }
@@ -320,7 +320,7 @@ func TestNoClone3(t *testing.T) {
 	}
 }
 
-// denyClone3 has the kernel answer clone3 of this thread with ENOSYS.
+// denyClone3 makes the kernel answer clone3 of this thread with ENOSYS.
 func denyClone3() error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the system call

@@ -71,7 +71,7 @@ func TestDelaysSpread(t *testing.T) {
 	}
 }
 
-// crash has an entry fail: the sixth crash, each a second after the one before.
+// crash makes an entry fail: the sixth crash, each a second after the previous one.
 func crash(t *testing.T, e *Entry) time.Time {
 	t.Helper()
 	now := start
@@ -147,7 +147,7 @@ func TestOldCrashesDoNotCount(t *testing.T) {
 	}
 }
 
-// TestRules holds random histories to what must always be true.
+// TestRules checks invariants on random histories.
 func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Default()

@@ -25,7 +25,7 @@ import (
 
 const smallRecords = 60
 
-// smallRecord is one of a small archive: three puts, each with two lists.
+// smallRecord returns a record of a small archive: three puts, each with two lists.
 func smallRecord(n int) archive.Record {
 	return archive.Record{
 		Kind: archive.GameSession, ID: fmt.Sprintf("game-%d", n), Created: int64(1000 + n), Ended: int64(n/7) * 3_600_000,
@@ -33,7 +33,7 @@ func smallRecord(n int) archive.Record {
 	}
 }
 
-// smallArchive has three tables, one of them merged, and a block in which a record was replaced.
+// smallArchive returns a disk with three tables, one of them merged, and a block in which a record was replaced.
 func smallArchive(t testing.TB) *embeddbtest.Disk {
 	t.Helper()
 	disk := embeddbtest.NewDisk()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 )
 
-// onFaultyDisk has a memory table so small that some puts go through it and some past it.
+// onFaultyDisk returns options with a memory table so small that some puts go through it and some past it.
 func onFaultyDisk(disk *embeddbtest.Disk) Options {
 	return Options{Dir: "data", FS: disk, MemTable: 64 << 10}
 }

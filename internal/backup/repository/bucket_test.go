@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/s3"
 )
 
-// newBucket is a repository in a store that another handler stands in front of.
+// newBucket returns a repository in a store, with another handler in front of it.
 func newBucket(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) *Repository {
 	t.Helper()
 	backend := s3mem.New()

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// pair is a connection over the loopback interface.
+// pair returns both ends of a connection over the loopback interface.
 func pair(t *testing.T) (asks, answers net.Conn) {
 	t.Helper()
 	port, err := net.Listen("tcp", "127.0.0.1:0")

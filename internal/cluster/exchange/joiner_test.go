@@ -46,7 +46,7 @@ func history(t *testing.T, nodes []*node, data []byte) {
 	}
 }
 
-// place lets a placement begin and end, and returns how long the two commands took.
+// place begins and ends a placement, and returns how long the two commands took.
 func place(ctx context.Context, at *node, id string) (time.Duration, error) {
 	began := time.Now()
 	err := at.Do(ctx, &hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "cup", PlayersMax: 2}})

@@ -79,7 +79,7 @@ func TestLargestRequestAndAnswer(t *testing.T) {
 	}
 }
 
-// joinConn is a connection of a node that joins, and knows the protocol better than its bounds.
+// joinConn returns a connection of a joining node, which uses the protocol but ignores its bounds.
 func joinConn(t testing.TB, l *Link) *tls.Conn {
 	t.Helper()
 	c, err := tls.Dial("tcp", l.Advertised(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(joining)}})

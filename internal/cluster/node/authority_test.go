@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// stored is the authority in the directory of a member.
+// stored returns the authority in the directory of a member.
 func (m *member) stored(dir string) *trust.Authority {
 	m.t.Helper()
 	a, err := trust.Load(dir, m.Data().Cluster(), nil)

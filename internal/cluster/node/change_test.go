@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// TestLeaderGoesAtTheWishOfAnother has a leader hand over, and lose its vote, at the wish of another node, which ends its connection to it as soon as it hears of the next
-// leader: then the answer is lost. Reads have that happen soon.
+// TestLeaderGoesAtTheWishOfAnother: a leader hands over and loses its vote at another node's request. That node closes its connection to the leader once it hears of the next
+// leader, so the answer is lost. Reads make that happen soon.
 func TestLeaderGoesAtTheWishOfAnother(t *testing.T) {
 	a, b, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
 	all := []*member{a, b, c}

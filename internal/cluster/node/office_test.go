@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// trio is a cluster of three that vote, the first of which leads.
+// trio returns the members of a cluster of three voters, the first of which leads.
 func trio(t *testing.T, first *member, dirs ...string) (a, b, c *member) {
 	t.Helper()
 	first.until("office", func(s node.Status) bool { return s.Leader == first.ID() })

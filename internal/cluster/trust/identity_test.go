@@ -72,7 +72,7 @@ func handshake(t testing.TB, server, client *tls.Config) (seen tls.ConnectionSta
 	return seen, err, clientErr
 }
 
-// handshakeWith is what a node of a says to a client with the certificate of a node.
+// handshakeWith returns the server's error in a handshake between a node of a and a client with the certificates own and chain.
 func handshakeWith(t testing.TB, a *Authority, own pair, chain ...pair) error {
 	t.Helper()
 	c := tls.Certificate{Certificate: [][]byte{own.cert.Raw}, PrivateKey: own.key}

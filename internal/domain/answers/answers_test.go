@@ -48,7 +48,7 @@ func (n *node) must(cmd kernel.Command) (emitted bool) {
 	return emitted
 }
 
-// replayed is another node that applied the same journal.
+// replayed returns another node that applied the same journal.
 func (n *node) replayed() *node {
 	n.t.Helper()
 	other := &node{t: n.t, cell: cell.New(cell.DefaultConfig()), journal: n.journal, seed: n.seed + 100}
@@ -60,7 +60,7 @@ func (n *node) replayed() *node {
 	return other
 }
 
-// loaded is another node that loaded a snapshot.
+// loaded returns another node that loaded a snapshot.
 func (n *node) loaded() *node {
 	n.t.Helper()
 	var stored bytes.Buffer

@@ -18,7 +18,7 @@ func ready(names ...string) (all []Host) {
 
 func noneTaken(_, _ string) bool { return false }
 
-// moves are the moves of a plan in short: "+a" is assigned, "-a" released, "=a" reclaimed.
+// moves returns the moves of a plan in short: "+a" is assigned, "-a" released, "=a" reclaimed.
 func moves(o Outcome) string {
 	var all []string
 	for _, m := range o.Moves {

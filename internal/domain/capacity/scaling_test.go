@@ -11,7 +11,7 @@ import (
 
 const begin = domain.Time(1_700_000_000_000)
 
-// minute is the time of the n-th sample.
+// minute returns the time of the n-th sample.
 func minute(n int) domain.Time { return begin.Add(time.Duration(n) * SampleEvery) }
 
 // each makes one sample for each minute from 0.

@@ -22,10 +22,10 @@ func (s *script) namedID(name string) domain.UUID {
 	return id
 }
 
-// since is an instant as scripts write it: the time since the script began.
+// since formats an instant as in scripts: the time since the script began.
 func since(t int64) string { return (time.Duration(t-int64(scriptBegan)) * time.Millisecond).String() }
 
-// until is a contact deadline as scripts write it, on the contact clock.
+// until formats a contact deadline as in scripts, on the contact clock.
 func until(t domain.ContactTime) string {
 	if t == 0 {
 		return ""
@@ -35,7 +35,7 @@ func until(t domain.ContactTime) string {
 
 func gameName(id session.ID) string { return string(id)[strings.LastIndex(string(id), "/")+1:] }
 
-// describe is an event in the words of the scripts.
+// describe returns an event in the words of the scripts.
 func (s *script) describe(e kernel.Event) string {
 	name := typeName(e)
 	return name + " " + strings.TrimSpace(s.details(e))
@@ -153,7 +153,7 @@ func when(yes bool, text string) string {
 	return ""
 }
 
-// typeName is the name of a value's type without its package.
+// typeName returns the name of a value's type without its package.
 func typeName(x any) string {
 	name := fmt.Sprintf("%T", x)
 	return name[strings.LastIndexByte(name, '.')+1:]

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// actionsTold are what a player was told to be allowed, behind an event.
+// actionsTold returns the allowed actions that a player was told after an event.
 func (w *flowWorld) actionsTold(player string, since uint64) (all []flow.Actions) {
 	w.t.Helper()
 	v := w.cell.View()
@@ -29,7 +29,7 @@ func (w *flowWorld) actionsTold(player string, since uint64) (all []flow.Actions
 	return all
 }
 
-// wantAllowed holds what a player was told last, since a number, against the state, and looks for one action in it.
+// wantAllowed compares the latest actions that a player was told since a number with the state, and looks for one action in them.
 func (w *flowWorld) wantAllowed(player string, since uint64, action flow.Actions, want bool) {
 	w.t.Helper()
 	r, _ := w.cell.playerflow.Flow.Player(player)

@@ -56,7 +56,7 @@ func BenchmarkMatchOf60(b *testing.B) {
 	}
 }
 
-// BenchmarkPartyChange is what a stream of flow changes costs the core: SetReady in a party of four, told to all.
+// BenchmarkPartyChange measures the core's cost of a stream of flow changes: SetReady in a party of four, told to all.
 func BenchmarkPartyChange(b *testing.B) {
 	w := newFlowWorld(b, nil)
 	w.party("a", "b", "c", "d")

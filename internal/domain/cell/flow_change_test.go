@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// changes tells the changes of a player that wait for the archive, with keys as letters.
+// changes lists the changes of a player that wait for the archive, with keys as letters.
 func (w *flowWorld) changes(player string) (lines []string) {
 	v := w.cell.View()
 	for _, x := range v.ChangesOf(player) {

@@ -54,7 +54,7 @@ func TestSessionExpiring(t *testing.T) {
 	})
 }
 
-// TestReadyTimeout lets members be ready for a while only; the clock stands still while they search or play.
+// TestReadyTimeout: members stay ready only for a limited time. The clock stops while they search or play.
 func TestReadyTimeout(t *testing.T) {
 	minute := func(c *flow.Config) { c.Parties.ReadyTimeout = time.Minute }
 	ready := func(w *flowWorld, player string) bool {
@@ -110,7 +110,7 @@ func TestReadyTimeout(t *testing.T) {
 	})
 }
 
-// TestSearchTimeouts lets player flow overrule what the matchmaking configuration says: 5 minutes, and 20 seconds to accept.
+// TestSearchTimeouts: player flow overrides the timeouts of the matchmaking configuration: 5 minutes, and 20 seconds to accept.
 func TestSearchTimeouts(t *testing.T) {
 	own := func(c *flow.Config) {
 		c.Search.TicketTimeout, c.Search.AcceptanceTimeout = time.Hour, time.Minute

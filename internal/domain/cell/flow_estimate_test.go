@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestEstimates tells those who search how long it takes when that has changed, every ten seconds at most, and however many
+// TestEstimates: searching players are told a changed estimate of their waiting time, at most every ten seconds, and however many
 // they are.
 func TestEstimates(t *testing.T) {
 	w := newFlowWorld(t, nil)

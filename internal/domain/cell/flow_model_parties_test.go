@@ -42,7 +42,7 @@ func (p *flowPlay) joinParty(x *modelPlayer) {
 	p.try(x, &playerflow.JoinParty{Caller: p.as(x.name), Party: flow.PartyID(target.id)}, refusal, func() { p.m.leaveParty(x); p.m.join(x, target) })
 }
 
-// kicked is asked of the party's record: the model has no invites that would undo it.
+// kicked reads the party's record, because the model has no invites that would undo a kick.
 func (p *flowPlay) kicked(party *modelParty, x *modelPlayer) bool {
 	r, _ := p.cell.playerflow.Flow.Party(flow.PartyID(party.id))
 	return slices.ContainsFunc(p.cell.playerflow.Flow.Parties.Get(r).Kicked, func(k flow.Kicked) bool { return k.Player == x.name })

@@ -118,7 +118,7 @@ func (p *flowPlay) asked() (all []*modelPlayer) {
 	return all
 }
 
-// proposed is the matchmaker's proposal of two parties of a queue.
+// proposed makes the matchmaker propose two parties of a queue.
 func (p *flowPlay) proposed(*modelPlayer) {
 	queue, _ := one(p, []string{testQueue, acceptQueue})
 	searching := slices.DeleteFunc(slices.Clone(p.m.parties), func(x *modelParty) bool {

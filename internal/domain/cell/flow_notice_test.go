@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// noticed is what the server of a game instance was told behind a number: type, player and reason of each notice.
+// noticed returns the notices that the server of a game instance got after a number: type, player and reason of each.
 func (w *flowWorld) noticed(instance flow.InstanceID, after uint64) string {
 	w.t.Helper()
 	v := w.cell.View()
@@ -50,8 +50,8 @@ func (w *flowWorld) wantNoticed(instance flow.InstanceID, after uint64, want str
 	}
 }
 
-// noticesOf is what follows for the server from an outcome of table T4: the end of a membership is told, with what only it
-// says before; so is each new player session of a player who is expected.
+// noticesOf returns the server's notices for an outcome of table T4. The server is told of the end of a membership, in some cases after a
+// notice of its cause, and of each new player session of an expected player.
 func noticesOf(status flow.MembershipStatus, trigger, want string) string {
 	reason, ended := strings.CutPrefix(want, "ended ")
 	switch {
@@ -79,7 +79,7 @@ func noticesOf(status flow.MembershipStatus, trigger, want string) string {
 	return ""
 }
 
-// TestServerNotices is table T4 as the game server hears of it.
+// TestServerNotices checks the game server's notices about table T4.
 func TestServerNotices(t *testing.T) {
 	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string) {
 		before := w.noticeHead(instance)

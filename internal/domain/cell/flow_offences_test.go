@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// offences are the places of players on the scales.
+// offences returns the places of players on the scales.
 func (w *flowWorld) offences(players ...string) string {
 	text := ""
 	for _, player := range players {

@@ -21,7 +21,7 @@ func race(t *testing.T) (*flowWorld, flow.InstanceID) {
 	return w, g
 }
 
-// lostGame is a race where "me" has lost the connection.
+// lostGame begins a race in which "me" has lost the connection.
 func lostGame(t *testing.T) (*flowWorld, flow.InstanceID) {
 	w, g := race(t)
 	w.lose(g, w.member("me").Session)
@@ -51,7 +51,7 @@ func (w *flowWorld) openReservations() (n int) {
 	return n
 }
 
-// TestRaces is the table of docs/spec/reconnect.md#races, both ways round where there are two.
+// TestRaces checks the table of docs/spec/reconnect.md#races, in both orders where there are two.
 func TestRaces(t *testing.T) {
 	t.Run("R1 end first", func(t *testing.T) {
 		w, g := lostGame(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// grantsWorld is a cell at the level of the room.
+// grantsWorld returns a cell at the level of the room.
 func grantsWorld(t *testing.T) *world {
 	w := newWorld(t, DefaultConfig())
 	w.answers("raise the level", &kernel.RaiseLevel{To: w.cell.KnownLevel()}, 0)

@@ -26,7 +26,7 @@ func (w *world) refusedFor(want domain.Reason, cmd kernel.Command) string {
 	return refusal.Detail
 }
 
-// hostHall has a fleet of a build that wants hosts, and a join token for its location.
+// hostHall makes a fleet of a build with a desired number of hosts, and a join token for its location.
 func hostHall(t *testing.T, desired int32) *world {
 	t.Helper()
 	config := DefaultConfig()

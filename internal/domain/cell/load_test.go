@@ -80,7 +80,7 @@ type storedPart struct {
 	record wire.Message
 }
 
-// stored is a snapshot of these parts.
+// stored returns a snapshot of these parts.
 func stored(parts ...storedPart) (snapshot []byte) {
 	const end = 10
 	for _, p := range append([]storedPart{{partHead, &kernel.Head{}}}, append(parts, storedPart{end, &kernel.Ticked{}})...) {

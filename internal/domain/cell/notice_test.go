@@ -25,7 +25,7 @@ func (w *world) notices(topic string) []notice.Notice {
 	return v.Notices(topic, 0, 1000)
 }
 
-// checked holds a replay and a loaded snapshot against the cell.
+// checked compares a replay and a loaded snapshot with the cell.
 func (w *world) checked() {
 	w.t.Helper()
 	if err := w.checkRestarts(); err != nil {

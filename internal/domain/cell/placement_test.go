@@ -225,7 +225,7 @@ func TestPlacementIsStopped(t *testing.T) {
 	}
 }
 
-// TestLatencyPolicyRelaxes is docs/spec/gamelift-api.md#latency-walk-through: 130 ms for 60 s, then no cap.
+// TestLatencyPolicyRelaxes checks docs/spec/gamelift-api.md#latency-walk-through: 130 ms for 60 s, then no cap.
 func TestLatencyPolicyRelaxes(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{LatencyPolicies: []placement.LatencyPolicy{{Cap: 130, Duration: time.Minute}}, AllowedLocations: []string{"custom-a", "custom-b"}})

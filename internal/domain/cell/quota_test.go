@@ -31,7 +31,7 @@ func by(h quota.Holder, cmd kernel.Command) kernel.Command {
 	return cmd
 }
 
-// quotaWorld has one place for each kind of record, and quotas of three for each holder.
+// quotaWorld makes a world with one place for each kind of record, and quotas of three for each holder.
 func quotaWorld(t *testing.T) *flowWorld {
 	w := newFlowWorld(t, nil)
 	quotas := &quota.Quotas{}
@@ -62,7 +62,7 @@ type joinFor struct{ hosts.Join }
 
 func (cmd *joinFor) Hold(h quota.Holder) { cmd.Token = tokenOf(h) }
 
-// makers has, for each kind that callers can create, a command that makes a record with a name.
+// makers returns, for each kind that callers can create, a function whose command makes a record with a name.
 func makers(w *flowWorld) map[quota.Kind]func(name string) kernel.Command {
 	rules, _ := ruleset.Parse(duoRules)
 	return map[quota.Kind]func(name string) kernel.Command{

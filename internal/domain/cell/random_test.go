@@ -126,7 +126,7 @@ func (f frozenCell) unchanged() error {
 	return err
 }
 
-// reload is the cell after a way through a snapshot.
+// reload returns a cell that was loaded from c's snapshot.
 func reload(t *testing.T, config cell.Config, c *cell.Cell) *cell.Cell {
 	var snapshot bytes.Buffer
 	if err := c.Freeze().Write(&snapshot); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// recorded is a journal of a cell at work: game sessions fill up and end, players log in, form parties and play.
+// recorded returns the journal of a busy cell: game sessions fill up and end, players log in, form parties and play.
 func recorded(b *testing.B) (Config, [][]byte) {
 	w := newFlowWorld(b, nil)
 	for i := range 100 {

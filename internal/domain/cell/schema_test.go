@@ -46,7 +46,7 @@ func compile(t *testing.T, path string) protoreflect.FileDescriptor {
 	return files[0]
 }
 
-// TestSchema holds every hand-written message against proto/journal.proto, in both directions, with random contents.
+// TestSchema compares every hand-written message with proto/journal.proto, in both directions, with random contents.
 func TestSchema(t *testing.T) {
 	file := compile(t, "journal.proto")
 	messages := map[string]func() wire.Message{
@@ -210,7 +210,7 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protorefle
 	panic(fmt.Sprint("no value for ", f.FullName()))
 }
 
-// levelOf is the level of an event or a part of a snapshot in the schema.
+// levelOf returns the level of an event or a part of a snapshot in the schema.
 func levelOf(f protoreflect.FieldDescriptor) uint {
 	level := uint(1)
 	f.Options().ProtoReflect().Range(func(x protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -241,7 +241,7 @@ func checkLevels(t *testing.T, release string, then, now protoreflect.FileDescri
 	}
 }
 
-// TestSchemaNeverBreaks holds the schema against that of every release: what was written then must still be readable.
+// TestSchemaNeverBreaks compares the schema with that of every release: data that a release wrote must stay readable.
 func TestSchemaNeverBreaks(t *testing.T) {
 	released, err := filepath.Glob(filepath.Join(protoDir, "released", "*.proto"))
 	if err != nil || len(released) == 0 {

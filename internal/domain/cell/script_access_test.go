@@ -68,7 +68,7 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 	return nil
 }
 
-// generation is the number of a generation of the secret.
+// generation returns the number of a generation of the secret.
 func (a arguments) generation() uint32 {
 	n, err := strconv.ParseUint(a.or("no", "0"), 10, 32)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *script) showSecrets(out io.Writer) {
 	}
 }
 
-// expiry is when a key ends, of an argument that says how long it is valid.
+// expiry returns the time at which a key expires, from an argument with its validity.
 func (s *script) expiry(a arguments) domain.Time {
 	if _, ok := a.find("expires"); !ok {
 		return 0
@@ -128,7 +128,7 @@ func (s *script) showKeys(out io.Writer) {
 	}
 }
 
-// accessDetails is an event about access keys in the words of the scripts.
+// accessDetails returns an event about access keys in the words of the scripts.
 func accessDetails(e kernel.Event) string {
 	switch e := e.(type) {
 	case *access.AccessKeysTakenOver:

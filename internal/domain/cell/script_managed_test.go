@@ -69,7 +69,7 @@ func (s *script) managedCommand(verb string, a arguments, fleetID string) kernel
 	return nil
 }
 
-// runtime is "launches=server:3,client:1", "activations=2" and "timeout=30s"; nil when none is given.
+// runtime parses "launches=server:3,client:1", "activations=2" and "timeout=30s". It returns nil if none is given.
 func (a arguments) runtime() *fleet.Runtime {
 	r := fleet.Runtime{ActivationsMax: a.number("activations", 0), ActivationTimeout: a.duration("timeout")}
 	for _, p := range a.pairs("launches") {
@@ -104,7 +104,7 @@ func capacityDetails(l fleet.FleetLocation) (text string) {
 	return text + when(l.ScalingStopped, "(scaling stopped)")
 }
 
-// placementDetails is a placement's events in the words of the scripts.
+// placementDetails returns a placement's event in the words of the scripts.
 func placementDetails(e kernel.Event) string {
 	switch e := e.(type) {
 	case *hosting.PlacementStarted:

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// checkSearch holds what searches find against a look at each game session.
+// checkSearch compares the results of searches with a check of each game session.
 func checkSearch(c *Cell) error {
 	for _, each := range []struct{ filter, order string }{
 		{"creationTimeMillis > 0", ""},

@@ -48,7 +48,7 @@ func text(name, s string) ruleset.NamedValue {
 	return ruleset.NamedValue{Name: name, Value: ruleset.Value{Kind: ruleset.String, Text: s}}
 }
 
-// skilled is a ticket of one player, whose skill is normally distributed around 1500.
+// skilled returns a ticket of one player, whose skill is normally distributed around 1500.
 func skilled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 	skill := math.Round(1500 + 300*r.NormFloat64())
 	return Ticket{Key: key, Start: start, No: key, Players: []Player{{ID: fmt.Sprint("player-", key), Attributes: []ruleset.NamedValue{number("skill", skill)}}}}
@@ -56,7 +56,7 @@ func skilled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 
 var benchRegions = []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-northeast-1"}
 
-// travelled is a ticket with four attributes and latencies to five regions, one or two of them near.
+// travelled returns a ticket with four attributes and latencies to five regions, one or two of them near.
 func travelled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 	t := skilled(r, key, start)
 	p := &t.Players[0]
@@ -155,7 +155,7 @@ func BenchmarkBalanced200From10000Tickets(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()*1000/float64(all+first), "ms/match")
 }
 
-// BenchmarkWaitingPoolOf100000WithFewChanges has 100,000 tickets that cannot match, because only eight are near each other, and adds a
+// BenchmarkWaitingPoolOf100000WithFewChanges uses 100,000 tickets that cannot match, because only eight are near each other, and adds a
 // hundred before each pass.
 func BenchmarkWaitingPoolOf100000WithFewChanges(b *testing.B) {
 	rules := mustParse(b, fiveOnFive)
@@ -252,7 +252,7 @@ func BenchmarkMemoryOfWaitingTicket(b *testing.B) {
 	b.ReportMetric(float64(bytes)/float64(b.N*n), "B/ticket")
 }
 
-// BenchmarkPassOfHopelessRulesOver10000Tickets has 10,000 tickets whose candidates all fail when they are complete, which is the worst
+// BenchmarkPassOfHopelessRulesOver10000Tickets uses 10,000 tickets whose candidates all fail when they are complete, which is the worst
 // case. It measures how long one pass takes; the next continues.
 func BenchmarkPassOfHopelessRulesOver10000Tickets(b *testing.B) {
 	m := New(mustParse(b, hopelessRules), Config{Name: "bench"})

@@ -132,7 +132,7 @@ func tenOf(low, high, latency int) [][]Player {
 	return both(times(5, ofPlayer{"skill": low, "home": ping(latency)}), times(5, ofPlayer{"skill": high, "home": ping(latency)}))
 }
 
-// pairs are for a rule set without rules, with one team.
+// pairs returns tries for a rule set without rules, with one team.
 func pairs(team int) []guideTry {
 	return []guideTry{
 		{what: "a full team", tickets: alone(times(team, ofPlayer{})...), matched: team},

@@ -50,7 +50,7 @@ func exampleCandidate(t testing.TB, set *RuleSet) *Candidate {
 	}}
 }
 
-// exampleNames has the names that expressions can use in the example.
+// exampleNames returns the names that expressions can use in the example.
 func exampleNames(set *RuleSet) *names {
 	return &names{
 		attributes: set.Attributes, column: set.column, all: []int{0, 1},

@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// tryOut lets every level judge a candidate whose teams have a player each, and one whose teams are empty.
+// tryOut makes every level judge a candidate whose teams have one player each, and one whose teams are empty.
 func tryOut(t *testing.T, set *RuleSet) {
 	values, err := set.Player(nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func tryOut(t *testing.T, set *RuleSet) {
 	}
 }
 
-// nonsense has bodies of the largest size that make a careless parser slow.
+// nonsense returns bodies of the maximum size that make a careless parser slow.
 func nonsense() map[string]string {
 	const head = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "s", "type": "number"}], `
 	duo := `"teams": [{"name": "a", "minPlayers": 1, "maxPlayers": 20}, {"name": "b", "minPlayers": 1, "maxPlayers": 20}], `

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestValidation has every check of the language: a mistake in a rule set, and all problems that it causes, in order.
+// TestValidation covers every check of the language: a mistake in a rule set, and all problems that it causes, in order.
 func TestValidation(t *testing.T) {
 	const (
 		version = `"ruleLanguageVersion": "1.0", `

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// large is a fleet of 100,000 game sessions: eight seats each, a mode of five, a map of twenty, a rating that few share.
+// large returns a fleet of n game sessions: eight seats each, a mode of five, a map of twenty, a rating that few share.
 func large(n int) *world {
 	w := newWorld(1)
 	for i := range n {

@@ -21,7 +21,7 @@ func onFaultyDisk(disk *embeddbtest.Disk) Options {
 	return Options{Dir: faultDir, FS: disk, MemTable: 128 << 10}
 }
 
-// faultBatch is large enough that a dozen fill a table, and small because Pebble searches a torn chunk for a flipped bit, in time
+// faultBatch returns a batch so large that a dozen fill a table. It is small because Pebble searches a torn chunk for a flipped bit, in time
 // quadratic in its size.
 func faultBatch(n uint64) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%08d", n), 8<<10/8)

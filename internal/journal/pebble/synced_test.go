@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/logtest"
 )
 
-// logged is a journal in a single log, and where each of its entries ends there.
+// logged writes a journal in a single log, and returns where each of its entries ends there.
 func logged(t *testing.T, disk *embeddbtest.Disk, entries uint64) (ends []int) {
 	t.Helper()
 	j, err := Open(Options{Dir: faultDir, FS: disk})

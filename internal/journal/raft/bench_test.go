@@ -19,7 +19,7 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
 
-// BenchmarkChanges has callers in a closed loop, each of which waits for its change of 150 bytes, as the engine groups them: one append is in flight and
+// BenchmarkChanges runs callers in a closed loop, each of which waits for its change of 150 bytes, as the engine groups them: one append is in flight and
 // the next group grows meanwhile. All nodes share the machine and its disk, which must be a real one for the figures to mean anything: TMPDIR
 // says where. Nodes speak TCP over loopback without TLS.
 func BenchmarkChanges(b *testing.B) {

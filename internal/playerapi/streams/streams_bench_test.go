@@ -24,7 +24,7 @@ func (s sink) Write(b []byte) (int, error)    { s.bytes.Add(int64(len(b))); retu
 func (sink) SetWriteDeadline(time.Time) error { return nil }
 func (sink) SetReadDeadline(time.Time) error  { return nil }
 
-// BenchmarkTell is what a committed change of a party costs the one goroutine that passes changes on: its event is
+// BenchmarkTell measures the cost of a party's committed change in the one goroutine that passes changes on: its event is
 // written once and goes to both members.
 func BenchmarkTell(b *testing.B) {
 	x := &Streams{players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{}}
