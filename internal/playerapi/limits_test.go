@@ -208,10 +208,17 @@ func TestLargestEvent(t *testing.T) {
 		t.Fatalf("the last events: %v, %v", missed, err)
 	}
 	change, sync := &missed[0], &missed[1]
-	if got := len(events.Whole(sync.Seq, events.Writer{State: x.door.state}.Tail(t.Context(), sync.Seq, &sync.Told, "leader"))); got > frameMax || got < objects.PartyAttributesMax+8*objects.PlayerAttributesMax-1000 {
+	size := func(e *playerflow.PlayerEvent) int {
+		tail, err := events.Writer{State: x.door.state}.Tail(t.Context(), e.Seq, &e.Told, "leader")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events.Whole(e.Seq, tail))
+	}
+	if got := size(sync); got > frameMax || got < objects.PartyAttributesMax+8*objects.PlayerAttributesMax-1000 {
 		t.Errorf("OnSync has %d bytes, want at most %d", got, frameMax)
 	}
-	if got := len(events.Whole(change.Seq, events.Writer{State: x.door.state}.Tail(t.Context(), change.Seq, &change.Told, "leader"))); got > frameMax {
+	if got := size(change); got > frameMax {
 		t.Errorf("the event has %d bytes, want at most %d", got, frameMax)
 	}
 }

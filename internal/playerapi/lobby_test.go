@@ -39,11 +39,18 @@ type lobby struct {
 
 func newLobby(t testing.TB, change func(*Config)) *lobby {
 	t.Helper()
+	return newLobbyWith(t, engine.Config{}, change)
+}
+
+// newLobbyWith opens a lobby on an engine with some settings of its own.
+func newLobbyWith(t testing.TB, with engine.Config, change func(*Config)) *lobby {
+	t.Helper()
 	x := &lobby{TB: t, now: time.Now()}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.PlayerFlow.Flow = &players
-	e := enginetest.Open(t, engine.Config{Cell: config, Now: x.clock})
+	with.Cell, with.Now = config, x.clock
+	e := enginetest.Open(t, with)
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,14 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// Open opens an engine on a journal and an archive in memory, which c leaves out. It is closed when the test ends.
+// Open opens an engine on an archive and, unless c has one, a journal in memory. It is closed when the test ends.
 func Open(t testing.TB, c engine.Config) *engine.Engine {
 	t.Helper()
 	var err error
-	if c.Journal, err = journaltest.NewMemory(1).Open(); err != nil {
-		t.Fatal(err)
+	if c.Journal == nil {
+		if c.Journal, err = journaltest.NewMemory(1).Open(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if c.Archive, err = archivetest.NewMemory(1).Open(); err != nil {
 		t.Fatal(err)

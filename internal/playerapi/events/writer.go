@@ -17,8 +17,9 @@ type Writer struct {
 	State *state.State
 }
 
-// Tail writes an event without its number. It is the same for all recipients, except OnSync, which is for one player.
-func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
+// Tail writes an event without its number. It is the same for all recipients, except OnSync, which is for one player. It fails only if the
+// state for an OnSync cannot be read: the service is stopping, or the cluster has no leader.
+func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player string) ([]byte, error) {
 	if x.Type == flow.OnSync {
 		return w.syncTail(ctx, seq, x, player)
 	}
@@ -30,7 +31,7 @@ func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player strin
 	} else {
 		data = w.data(x.Type, m, player)
 	}
-	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
+	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data), nil
 }
 
 func (w Writer) tail(commit string, at domain.Time, kind string, data any) []byte {
@@ -71,13 +72,13 @@ func Whole(seq uint64, tail []byte) []byte {
 
 // syncTail writes an OnSync: its number is from the outbox, its data from the present state. A client continues after the number,
 // although the state may be later, because later events may contain more, such as the offer to return to a game.
-func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
+func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) ([]byte, error) {
 	s, err := w.State.Snapshot(ctx, player)
-	if err != nil { // the service is stopping, or the cluster has no leader
-		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "error", err)
+	if err != nil {
+		return nil, err
 	}
 	s.Seq = seq
-	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, flow.OnSync.String(), s)
+	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, flow.OnSync.String(), s), nil
 }
 
 // fields is the data of an event for game servers or the studio.

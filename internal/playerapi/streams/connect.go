@@ -125,7 +125,11 @@ func (x *Streams) beginning(s *stream, cmd *playerflow.AttachStream, after uint6
 		return nil, nil, 0, err
 	}
 	for i := range missed {
-		all = append(all, told{missed[i].Seq, x.events.Tail(x.ctx, missed[i].Seq, &missed[i].Told, s.player)})
+		tail, err := x.events.Tail(x.ctx, missed[i].Seq, &missed[i].Told, s.player)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		all = append(all, told{missed[i].Seq, tail})
 	}
 	x.metrics.begun.WithLabelValues(resume).Inc()
 	config := s.promised

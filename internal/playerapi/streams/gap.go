@@ -68,7 +68,12 @@ func (x *Streams) catchUp(s *stream, at *stand) {
 	}
 	for i := range at.missed {
 		e := &at.missed[i]
-		s.tell(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, s.player))
+		tail, err := x.events.Tail(x.ctx, e.Seq, &e.Told, s.player)
+		if err != nil {
+			s.close(socket.Draining)
+			return
+		}
+		s.tell(e.Seq, tail)
 	}
 	if at.code != 0 {
 		s.close(at.code)

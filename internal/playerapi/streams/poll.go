@@ -109,7 +109,11 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	answer.HeadSeq = head
 	for i := range missed[:min(len(missed), pollEventsMax)] {
 		e := &missed[i]
-		answer.Events = append(answer.Events, events.Event(events.Whole(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, begun.Player))))
+		tail, err := x.events.Tail(ctx, e.Seq, &e.Told, begun.Player)
+		if err != nil {
+			return nil, err
+		}
+		answer.Events = append(answer.Events, events.Event(events.Whole(e.Seq, tail)))
 	}
 	return answer, nil
 }

@@ -199,9 +199,13 @@ func (x *Streams) tell(e *playerflow.PlayersTold, as flow.Told) {
 		}
 	})
 	// No caller waits for the write. A client that attaches from here on begins after this entry, which is durable.
-	tail := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
+	tail, err := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
-		to.stream.tell(to.seq, tail)
+		if err != nil {
+			to.stream.close(socket.Draining)
+		} else {
+			to.stream.tell(to.seq, tail)
+		}
 	}
 }
 

@@ -1,0 +1,167 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames/framestest"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// stalledJournal is a journal on a disk that a test stalls.
+type stalledJournal struct {
+	journal.Journal
+	gate    atomic.Pointer[chan struct{}] // nil: the disk does not stall
+	waiting atomic.Int32                  // appends
+}
+
+func (j *stalledJournal) Append(ctx context.Context, next uint64, batch []byte) error {
+	if gate := j.gate.Load(); gate != nil {
+		j.waiting.Add(1)
+		<-*gate
+		j.waiting.Add(-1)
+	}
+	return j.Journal.Append(ctx, next, batch)
+}
+
+func (j *stalledJournal) stall() { j.gate.Store(new(make(chan struct{}))) }
+
+// letOne lets one append through.
+func (j *stalledJournal) letOne() { *j.gate.Load() <- struct{}{} }
+
+func (j *stalledJournal) goOn() {
+	if gate := j.gate.Swap(nil); gate != nil {
+		close(*gate)
+	}
+}
+
+func stallingLobby(t *testing.T, change func(*Config)) (*lobby, *stalledJournal) {
+	t.Helper()
+	disk, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &stalledJournal{Journal: disk}
+	x := newLobbyWith(t, engine.Config{Journal: j}, change)
+	t.Cleanup(j.goOn) // before the door and the engine are closed
+	return x, j
+}
+
+// sees waits until the state has something that need not be durable.
+func (x *lobby) sees(what string, has func(v *cell.View) bool) {
+	x.Helper()
+	x.until(what, func() (ok bool) {
+		now, cancel := context.WithCancel(x.Context())
+		cancel() // the read does not wait
+		_ = x.door.state.ReadHere(now, func(v *cell.View) error { ok = has(v); return nil })
+		return ok
+	})
+}
+
+func (x *lobby) until(what string, done func() bool) {
+	x.Helper()
+	for late := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			x.Fatalf("after 10 s, %s: still not", what)
+		}
+	}
+}
+
+// setAttributes changes a player's attributes, in the background.
+func (x *lobby) setAttributes(player string) {
+	go func() {
+		_ = x.door.state.Do(context.WithoutCancel(x.Context()), &playerflow.SetPlayerAttributes{Player: player, Attributes: `{"a":1}`})
+	}()
+}
+
+// streamed are the frames of a stream: its messages by type, and its close code.
+type streamed struct {
+	messages chan string
+	code     chan int
+}
+
+func (x *lobby) stream(server *httptest.Server, token string) *streamed {
+	x.Helper()
+	header := http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}}
+	c, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"/playerflow/v1/player/stream", header)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { _ = c.NetConn().Close() })
+	s := &streamed{make(chan string, 1000), make(chan int, 1)}
+	go func() { s.code <- framestest.Listen(c, func(message []byte) { s.messages <- string(message) }) }()
+	return s
+}
+
+// A client whose state cannot be read while the service stops gets no OnSync, neither on a stream nor by a poll: it would take an empty one
+// for its state, and its number for where to continue.
+func TestNoSyncWithoutState(t *testing.T) {
+	t.Run("stream", func(t *testing.T) {
+		x, j := stallingLobby(t, nil)
+		server := httptest.NewServer(x.door.Player())
+		defer server.Close()
+		token := x.login("anna")
+		j.stall()
+		s := x.stream(server, token)
+		x.until("the attach is being written", func() bool { return j.waiting.Load() == 1 })
+		x.setAttributes("ben")
+		x.sees("a later change", func(v *cell.View) bool { _, ok := v.Record("ben"); return ok })
+		j.letOne()
+		x.until("the later change is being written", func() bool { return j.waiting.Load() == 1 })
+		time.Sleep(20 * time.Millisecond) // the attach goes on to read the state, which waits for the later change
+		closed := make(chan struct{})
+		go func() { defer close(closed); x.door.Close() }()
+		time.Sleep(20 * time.Millisecond) // the context of the streams ends
+		j.goOn()
+		<-closed
+		if code := <-s.code; code != 4503 {
+			t.Errorf("closed with %d, want 4503", code)
+		}
+		close(s.messages)
+		for m := range s.messages {
+			if strings.Contains(m, `"OnSync"`) {
+				t.Errorf("got %s", m)
+			}
+		}
+	})
+	t.Run("poll", func(t *testing.T) {
+		x, j := stallingLobby(t, nil)
+		token := x.login("anna")
+		j.stall()
+		answered := make(chan map[string]any, 1)
+		go func() {
+			status, o := x.call(token, "Session.PollEvents", `{"after_seq": 1000}`)
+			if status != http.StatusOK {
+				t.Errorf("the poll got %d %v", status, o)
+			}
+			answered <- o
+		}()
+		x.until("the poll is being written", func() bool { return j.waiting.Load() == 1 })
+		x.setAttributes("ben")
+		x.sees("a later change", func(v *cell.View) bool { _, ok := v.Record("ben"); return ok })
+		j.letOne()
+		x.until("the later change is being written", func() bool { return j.waiting.Load() == 1 })
+		time.Sleep(20 * time.Millisecond)
+		closed := make(chan struct{})
+		go func() { defer close(closed); x.door.Close() }()
+		time.Sleep(20 * time.Millisecond)
+		j.goOn()
+		<-closed
+		body, _ := json.Marshal(<-answered)
+		if text := string(body); !strings.Contains(text, `"OnSync"`) || !strings.Contains(text, `"player_id":"anna"`) {
+			t.Errorf("the poll got %s", text)
+		}
+	})
+}
