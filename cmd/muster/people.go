@@ -41,7 +41,8 @@ func (c *peopleRead) read(ctx context.Context, env environment) (list operator.P
 	if err != nil {
 		return list, err
 	}
-	return list, service.call(ctx, http.MethodGet, "people", nil, &list)
+	err = service.call(ctx, http.MethodGet, "people", nil, &list)
+	return list, err
 }
 
 func printJSON(stdout io.Writer, x any) error {

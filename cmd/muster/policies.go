@@ -68,17 +68,20 @@ func (s *serverPolicies) Policies(ctx context.Context) ([]keyring.PolicyDocument
 }
 
 func (s *serverPolicies) Policy(ctx context.Context, name string) (d keyring.PolicyDocument, err error) {
-	return d, s.call(ctx, http.MethodGet, pathOfPolicy(name, ""), nil, &d)
+	err = s.call(ctx, http.MethodGet, pathOfPolicy(name, ""), nil, &d)
+	return d, err
 }
 
 func (s *serverPolicies) CreatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
-	return d, s.call(ctx, http.MethodPost, operator.PoliciesPath, x, &d)
+	err = s.call(ctx, http.MethodPost, operator.PoliciesPath, x, &d)
+	return d, err
 }
 
 func (s *serverPolicies) UpdatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
 	path := pathOfPolicy(x.Name, "/update")
 	x.Name = ""
-	return d, s.call(ctx, http.MethodPost, path, x, &d)
+	err = s.call(ctx, http.MethodPost, path, x, &d)
+	return d, err
 }
 
 func (s *serverPolicies) DeletePolicy(ctx context.Context, name string) error {
@@ -95,7 +98,8 @@ func (s *serverPolicies) DetachPolicy(ctx context.Context, name, target string) 
 
 func (s *serverPolicies) ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (a keyring.AccessAnswer, err error) {
 	query := url.Values{"who": {q.Who}, "action": {q.Action}, "resource": {q.Resource}, "source-ip": {q.SourceIP}, "tag": q.Tags, "request-tag": q.NewTags}
-	return a, s.call(ctx, http.MethodGet, operator.ExplainAccessPath+"?"+query.Encode(), nil, &a)
+	err = s.call(ctx, http.MethodGet, operator.ExplainAccessPath+"?"+query.Encode(), nil, &a)
+	return a, err
 }
 
 func pathOfPolicy(name, rest string) string {

@@ -51,7 +51,8 @@ func (c *reloadCommand) reload(ctx context.Context, env environment) (done setti
 			return done, err
 		}
 		service.reason = c.Reason
-		return done, service.call(ctx, http.MethodPost, operator.ReloadPath, struct{}{}, &done)
+		err = service.call(ctx, http.MethodPost, operator.ReloadPath, struct{}{}, &done)
+		return done, err
 	}
 	if err := mustExist(c.Data); err != nil {
 		return done, err

@@ -61,7 +61,8 @@ func (s *serverSecret) RotateSecret(ctx context.Context, overlap time.Duration) 
 }
 
 func (s *serverSecret) RetireSecret(ctx context.Context, x secretrotation.Retirement) (done secretrotation.Retired, err error) {
-	return done, s.call(ctx, http.MethodPost, operator.SecretPath+"/"+strconv.FormatUint(uint64(x.Number), 10)+"/retire", x, &done)
+	err = s.call(ctx, http.MethodPost, operator.SecretPath+"/"+strconv.FormatUint(uint64(x.Number), 10)+"/retire", x, &done)
+	return done, err
 }
 
 type secretRotate struct {

@@ -45,7 +45,8 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 }
 
 func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys", operator.NewKey{Role: n.Role, Name: n.Name, Expires: n.Expires, Sources: n.Sources}, &d)
+	err = s.call(ctx, http.MethodPost, "keys", operator.NewKey{Role: n.Role, Name: n.Name, Expires: n.Expires, Sources: n.Sources}, &d)
+	return d, err
 }
 
 func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
@@ -55,19 +56,23 @@ func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
 }
 
 func (s *serverKeys) revoke(ctx context.Context, id string, force bool) (d keyring.Document, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/revoke", operator.Revocation{Force: force}, &d)
+	err = s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/revoke", operator.Revocation{Force: force}, &d)
+	return d, err
 }
 
 func (s *serverKeys) rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rotated, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/rotate", x, &d)
+	err = s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/rotate", x, &d)
+	return d, err
 }
 
 func (s *serverKeys) finish(ctx context.Context, id string) (d keyring.Document, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/finish-rotation", struct{}{}, &d)
+	err = s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/finish-rotation", struct{}{}, &d)
+	return d, err
 }
 
 func (s *serverKeys) limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/limit", x, &d)
+	err = s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/limit", x, &d)
+	return d, err
 }
 
 func (s *serverKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {

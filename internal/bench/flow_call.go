@@ -81,7 +81,8 @@ func flowCall[O any](c *flowConn, call, token string, body any) (out O, err erro
 	if err != nil {
 		return out, err
 	}
-	return out, json.Unmarshal(answer, &out)
+	err = json.Unmarshal(answer, &out)
+	return out, err
 }
 
 // stand is the part of an answer with the player's state.

@@ -177,7 +177,7 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 		return matchmaking.TicketKey{}, err
 	}
 	var key matchmaking.TicketKey
-	return key, x.cell.Read(x.ctx, func(v *cell.View) error {
+	err = x.cell.Read(x.ctx, func(v *cell.View) error {
 		t, ok := v.Ticket(ticket.String())
 		if !ok {
 			return fmt.Errorf("ticket %s is not to be found", ticket)
@@ -185,6 +185,7 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 		key = matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 		return nil
 	})
+	return key, err
 }
 
 // free ends the game and the parties.

@@ -83,7 +83,8 @@ func callJSON[O any](c *conn, operation string, in map[string]any) (out O, err e
 	if err != nil {
 		return out, err
 	}
-	return out, json.Unmarshal(answer, &out)
+	err = json.Unmarshal(answer, &out)
+	return out, err
 }
 
 // connect adds n game servers that are ready for a game session.

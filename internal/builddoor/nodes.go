@@ -115,5 +115,6 @@ func (u *upload) objectAt(ctx context.Context, node string) (o object, err error
 	if answer.StatusCode != http.StatusOK {
 		return o, errors.New(answer.Status)
 	}
-	return o, json.NewDecoder(io.LimitReader(answer.Body, objectMax)).Decode(&o)
+	err = json.NewDecoder(io.LimitReader(answer.Body, objectMax)).Decode(&o)
+	return o, err
 }

@@ -325,7 +325,8 @@ func (d *Door) perform(ctx context.Context, by *actor, operation string, input m
 	if err != nil || len(answer) == 0 {
 		return nil, err
 	}
-	return output, json.Unmarshal(answer, &output)
+	err = json.Unmarshal(answer, &output)
+	return output, err
 }
 
 // mustJSON encodes texts, numbers, and lists and maps of them.

@@ -80,7 +80,7 @@ func (d *Demo) startAgent(ctx context.Context) error {
 
 // awaitHost waits for a state of the host.
 func (d *Demo) awaitHost(ctx context.Context, what string, is func(*operator.Host) bool) (host operator.Host, err error) {
-	return host, d.until(ctx, what, func() (bool, error) {
+	err = d.until(ctx, what, func() (bool, error) {
 		var text bytes.Buffer
 		if err := d.config.Muster(ctx, &text, "hosts", "--json", "--server", d.config.Endpoint); err != nil {
 			return false, err
@@ -97,6 +97,7 @@ func (d *Demo) awaitHost(ctx context.Context, what string, is func(*operator.Hos
 		}
 		return false, d.agent.problem()
 	})
+	return host, err
 }
 
 // serverProcess is an entry of the runtime configuration: a game server for players of this machine only.

@@ -80,7 +80,8 @@ func (c *Client) Runs(ctx context.Context) bool {
 
 // List returns all keys in the order of their creation, including revoked ones.
 func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
-	return all, c.call(ctx, listPath, struct{}{}, &all)
+	err = c.call(ctx, listPath, struct{}{}, &all)
+	return all, err
 }
 
 // Create makes a key. It works when Create returns.
@@ -95,7 +96,8 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 
 // Revoke revokes a key. When it returns, every door refuses the key.
 func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
-	return d, c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
+	err = c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
+	return d, err
 }
 
 // Rotate makes the successor of a key. Both work when Rotate returns.
@@ -110,12 +112,14 @@ func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rota
 
 // FinishRotation revokes a key that has a successor. When it returns, every door refuses the key.
 func (c *Client) FinishRotation(ctx context.Context, id string) (d keyring.Document, err error) {
-	return d, c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
+	err = c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
+	return d, err
 }
 
 // Limit changes the limits of a key. When it returns, every door enforces them.
 func (c *Client) Limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
-	return d, c.call(ctx, limitPath, limitRequest{x.ID, x, c.user, c.Reason}, &d)
+	err = c.call(ctx, limitPath, limitRequest{x.ID, x, c.user, c.Reason}, &d)
+	return d, err
 }
 
 // RevokeCredentials revokes temporary credentials. When it returns, every door of the node refuses them.

@@ -114,10 +114,12 @@ func (c *Client) JoinToken(ctx context.Context) (text string, err error) {
 
 // ChangeCluster changes the members of the cluster or its leader, and returns the resulting status.
 func (c *Client) ChangeCluster(ctx context.Context, change node.Change) (s node.Status, err error) {
-	return s, c.call(ctx, changePath, changeRequest{change, c.user, c.Reason}, &s)
+	err = c.call(ctx, changePath, changeRequest{change, c.user, c.Reason}, &s)
+	return s, err
 }
 
 // ClusterStatus returns the leader's view of the cluster, or this node's if no leader can be reached.
 func (c *Client) ClusterStatus(ctx context.Context) (s node.Status, err error) {
-	return s, c.call(ctx, statusPath, userRequest{User: c.user}, &s)
+	err = c.call(ctx, statusPath, userRequest{User: c.user}, &s)
+	return s, err
 }

@@ -83,22 +83,26 @@ func (d *Door) changesPolicy(operation string, do func(context.Context, access.A
 
 // Policies returns all policies by name, without their documents.
 func (c *Client) Policies(ctx context.Context) (all []keyring.PolicyDocument, err error) {
-	return all, c.call(ctx, policiesPath, struct{}{}, &all)
+	err = c.call(ctx, policiesPath, struct{}{}, &all)
+	return all, err
 }
 
 // Policy returns a policy with its document.
 func (c *Client) Policy(ctx context.Context, name string) (d keyring.PolicyDocument, err error) {
-	return d, c.call(ctx, policyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &d)
+	err = c.call(ctx, policyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &d)
+	return d, err
 }
 
 // CreatePolicy creates a policy.
 func (c *Client) CreatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
-	return d, c.call(ctx, createPolicyPath, c.policy(x, ""), &d)
+	err = c.call(ctx, createPolicyPath, c.policy(x, ""), &d)
+	return d, err
 }
 
 // UpdatePolicy replaces the document of a policy.
 func (c *Client) UpdatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
-	return d, c.call(ctx, updatePolicyPath, c.policy(x, ""), &d)
+	err = c.call(ctx, updatePolicyPath, c.policy(x, ""), &d)
+	return d, err
 }
 
 // DeletePolicy removes a policy that is attached to nothing.
@@ -118,7 +122,8 @@ func (c *Client) DetachPolicy(ctx context.Context, name, target string) error {
 
 // ExplainAccess explains whether a principal may take an action.
 func (c *Client) ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (a keyring.AccessAnswer, err error) {
-	return a, c.call(ctx, explainAccessPath, q, &a)
+	err = c.call(ctx, explainAccessPath, q, &a)
+	return a, err
 }
 
 func (c *Client) policy(x keyring.PolicyChange, target string) policyRequest {

@@ -27,5 +27,6 @@ func (d *Door) reload(r *http.Request, body []byte) (any, error) {
 
 // Reload makes the service read its settings again.
 func (c *Client) Reload(ctx context.Context) (done settings.Reloaded, err error) {
-	return done, c.call(ctx, reloadPath, userRequest{c.user, c.Reason}, &done)
+	err = c.call(ctx, reloadPath, userRequest{c.user, c.Reason}, &done)
+	return done, err
 }

@@ -67,15 +67,18 @@ func (d *Door) retireSecret(r *http.Request, body []byte) (any, error) {
 
 // Secrets returns the generations of the cell's secret, the oldest first.
 func (c *Client) Secrets(ctx context.Context) (all []secretrotation.Document, err error) {
-	return all, c.call(ctx, secretsPath, struct{}{}, &all)
+	err = c.call(ctx, secretsPath, struct{}{}, &all)
+	return all, err
 }
 
 // RotateSecret makes a new generation of the cell's secret, and returns all generations.
 func (c *Client) RotateSecret(ctx context.Context, overlap time.Duration) (all []secretrotation.Document, err error) {
-	return all, c.call(ctx, rotateSecretPath, rotateSecretRequest{overlap, c.user, c.Reason}, &all)
+	err = c.call(ctx, rotateSecretPath, rotateSecretRequest{overlap, c.user, c.Reason}, &all)
+	return all, err
 }
 
 // RetireSecret ends a generation of the cell's secret: its signatures are refused.
 func (c *Client) RetireSecret(ctx context.Context, x secretrotation.Retirement) (done secretrotation.Retired, err error) {
-	return done, c.call(ctx, retireSecretPath, retireSecretRequest{x, c.user, c.Reason}, &done)
+	err = c.call(ctx, retireSecretPath, retireSecretRequest{x, c.user, c.Reason}, &done)
+	return done, err
 }

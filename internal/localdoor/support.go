@@ -42,5 +42,6 @@ func (c *Client) SupportBundle(ctx context.Context, processor time.Duration) (p 
 	}
 	patient := *c
 	patient.http.Timeout = supportPatience
-	return p, patient.call(ctx, supportPath, supportRequest{int(processor / time.Second), c.user, c.Reason}, &p)
+	err = patient.call(ctx, supportPath, supportRequest{int(processor / time.Second), c.user, c.Reason}, &p)
+	return p, err
 }

@@ -48,7 +48,8 @@ func (s *Store) Sweep(now time.Time, manifests func() ([]buildfiles.Digest, erro
 	}
 	before := now.Add(-keepFor)
 	err = s.sweepParts(partsDir, needed, before, &swept)
-	return swept, errors.Join(err, s.sweepParts(damagedDir, nil, before, &swept), s.sweepUploads(before, &swept))
+	err = errors.Join(err, s.sweepParts(damagedDir, nil, before, &swept), s.sweepUploads(before, &swept))
+	return swept, err
 }
 
 func (s *Store) sweepParts(below string, needed map[buildfiles.Digest]struct{}, before time.Time, swept *Swept) error {

@@ -132,5 +132,6 @@ func askUses(ctx context.Context, nodes *requests.Net, node string) (some []game
 	if answer.StatusCode != http.StatusOK {
 		return nil, errors.New(answer.Status)
 	}
-	return some, json.NewDecoder(io.LimitReader(answer.Body, usesMax)).Decode(&some)
+	err = json.NewDecoder(io.LimitReader(answer.Body, usesMax)).Decode(&some)
+	return some, err
 }

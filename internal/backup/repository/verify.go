@@ -47,7 +47,8 @@ func (r *Repository) Verify(ctx context.Context, w Wanted, key *secretkey.Key) (
 	if v.Summary, v.State, err = backup.Verify(in, cell.DefaultConfig(), key); err != nil {
 		return v, err
 	}
-	return v, r.prove(ctx, all, p, &v)
+	err = r.prove(ctx, all, p, &v)
+	return v, err
 }
 
 // readAll reads each object once.

@@ -113,7 +113,8 @@ func (b *Bucket) look(ctx context.Context, m *buildfiles.Manifest) (missing []bu
 		})
 		return ctx.Err()
 	})
-	return missing, risky, group.Wait()
+	err = group.Wait() // before the results are read
+	return missing, risky, err
 }
 
 // Put implements objects.Parts.

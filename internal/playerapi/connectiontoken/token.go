@@ -113,7 +113,8 @@ func (t *Signer) Verify(token string) (claims Claims, ok bool) {
 		}
 		return err == nil
 	})
-	return claims, proven && json.Unmarshal(text, &claims) == nil
+	ok = proven && json.Unmarshal(text, &claims) == nil
+	return claims, ok
 }
 
 // JWKS returns the public keys as a JWK set, which game servers fetch: all keys whose tokens are accepted, and one that will sign soon.
