@@ -65,7 +65,7 @@ func (o *store) set(f func()) {
 	f()
 }
 
-// build adds one with this binary as the game, and some more content.
+// build adds a build with this binary as the game, and some more content.
 func (o *store) build(t *testing.T, more string) *agentproto.Build {
 	t.Helper()
 	self, err := os.Executable()
@@ -99,7 +99,7 @@ func (o *store) build(t *testing.T, more string) *agentproto.Build {
 	return &agentproto.Build{BuildID: "build-" + more, Digest: digest, URL: o.URL + "/builds/v1/" + digest + "?ticket=t"}
 }
 
-// TestBuildsAreFetched: processes start from the build that the service names, run on from it when another one is wanted, and it goes when they have.
+// TestBuildsAreFetched: processes start from the build that the service names, and keep using it when the service names another one. It is removed after they have ended.
 func TestBuildsAreFetched(t *testing.T) {
 	o := newStore(t)
 	first, second := o.build(t, "1"), o.build(t, "2")
@@ -128,7 +128,7 @@ func TestBuildsAreFetched(t *testing.T) {
 	}
 }
 
-// TestOwnAuthority: the link, builds and uploads of logs trust an authority that the system does not.
+// TestOwnAuthority: the link, builds and uploads of logs trust a configured authority that the system does not trust.
 func TestOwnAuthority(t *testing.T) {
 	o := newStore(t)
 	overTLS := httptest.NewTLSServer(o)
@@ -178,7 +178,7 @@ func TestOwnAuthority(t *testing.T) {
 	}
 }
 
-// TestBuildOfAnInterruptedAgent stops the agent in the middle of a fetch: the next one continues with what is there.
+// TestBuildOfAnInterruptedAgent stops the agent in the middle of a fetch: the next one continues with the parts that are stored.
 func TestBuildOfAnInterruptedAgent(t *testing.T) {
 	o := newStore(t)
 	b := o.build(t, "1")
@@ -203,7 +203,7 @@ func TestBuildOfAnInterruptedAgent(t *testing.T) {
 	})
 }
 
-// TestURLThatExpired: the agent asks the service for another one, and says meanwhile why nothing runs.
+// TestURLThatExpired: the agent asks the service for another URL, and reports meanwhile why nothing runs.
 func TestURLThatExpired(t *testing.T) {
 	o := newStore(t)
 	b := o.build(t, "1")

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// A host that is about to be taken away says so, starts nothing more, and ends what still runs half a minute before. The end of a drain, which the service
+// A host that is about to be reclaimed reports that, starts no more processes, and ends the running ones half a minute before. The end of a drain, which the service
 // sends with each connection, does not change that.
 func TestInterruption(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "termination.txt")

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// The agent of a binary stays within its aims with 20 processes.
+// The agent meets its targets with 20 processes.
 func TestMeasure(t *testing.T) {
 	binary := os.Getenv("MUSTER_BINARY")
 	if binary == "" {

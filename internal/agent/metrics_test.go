@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// The metrics of an agent are what it does: Prometheus' own parser reads them, and each value is that of the processes, entries and the connection.
+// Prometheus' own parser reads the metrics of an agent, and each value matches its processes, entries and connection.
 func TestMetrics(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

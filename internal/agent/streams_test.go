@@ -41,7 +41,7 @@ func TestWholeCharacters(t *testing.T) {
 	}
 }
 
-// A reader that is slow gets each message once it takes it, and a connection that breaks meanwhile does not end the stream.
+// A slow reader gets each message when it is ready, and a connection that breaks meanwhile does not end the stream.
 func TestOutputWaitsForTheReader(t *testing.T) {
 	s := newService(t, play(1, "wait"))
 	dir := s.run(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// Logs that cannot be uploaded at first are uploaded later, also by the next agent; those of a process that never registered are not.
+// Logs that cannot be uploaded at first are uploaded later, even by the next agent. Logs of a process that never registered are not.
 func TestLogsAreUploaded(t *testing.T) {
 	s := newService(t, play(1, "wait"))
 	var mu sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// Processes of another user run from a build that the agent has fetched, and write to their own directory, also where the state directory was closed to others. They can neither change
-// the build nor read what the agent keeps.
+// Processes of another user run from a build that the agent has fetched, and write to their own directory, even where the state directory was closed to others. They can neither change
+// the build nor read the agent's own files.
 func TestBuildOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") != "" {

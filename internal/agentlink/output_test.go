@@ -85,7 +85,7 @@ func TestOutputGoesToItsReader(t *testing.T) {
 	o.Close()
 }
 
-// A reader that takes nothing has the agent wait, and holds a bounded amount.
+// A reader that takes nothing makes the agent wait, and occupies bounded memory.
 func TestSlowReaderOfOutput(t *testing.T) {
 	w := newWorld(t)
 	a := w.native()

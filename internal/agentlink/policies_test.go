@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/hostproof"
 )
 
-// restrict attaches a policy with these statements to a target, in place of all others.
+// restrict attaches a policy with these statements to a target, instead of all others.
 func (w *world) restrict(target, statements string) {
 	w.Helper()
 	err := w.keys.PublishPolicies([]access.Policy{{Name: "p", Text: `{"Version":"2012-10-17","Statement":[` + statements + `]}`}},
@@ -29,7 +29,7 @@ const (
 	fromOffice = `{"Effect":"Allow","Action":"muster:Agent.Connect","Resource":"*","Condition":{"IpAddress":{"aws:SourceIp":"192.0.2.0/24"}}}`
 )
 
-// Policies of a host, and those of all hosts, hold when its agent connects, while it is connected, and when it comes to serve another fleet.
+// Policies of a host, and those of all hosts, apply when its agent connects, while it is connected, and when it starts to serve another fleet.
 func TestAttackPoliciesOfAgents(t *testing.T) {
 	w := newWorld(t)
 	all := w.rack(0, "rack-1", "rack-2")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Two agents with one identity, as machines from a copied image have, are told of each other, and the operator by the log. Nothing ends. An agent that only connects again is no rival.
+// Two agents with one identity, as on machines from a copied image, are told of each other, and the log tells the operator. No process ends. An agent that only reconnects is no rival.
 func TestAgentsThatShareAnIdentity(t *testing.T) {
 	w := newWorld(t)
 	m := w.rack(0, "rack-1")[0]

@@ -12,7 +12,7 @@ import (
 )
 
 // golden calls check for each message in a directory of testdata. They are the messages on the wire: those without a suffix in their
-// name as in docs/spec, the others with what only `muster agent` has.
+// name as in docs/spec, the others with the fields that only `muster agent` has.
 func golden(t *testing.T, dir string, check func(t *testing.T, action string, text []byte)) {
 	files, err := filepath.Glob(filepath.Join("testdata", dir, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -207,7 +207,7 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// The free space of a full disk is a figure like any other: muster hosts --json has it.
+// The free space of a full disk is still reported as a number: muster hosts --json has it.
 func TestFullDisk(t *testing.T) {
 	text, err := json.Marshal(HostMetrics{DiskTotalBytes: 1 << 30})
 	if err != nil || !strings.Contains(string(text), `"DiskFreeBytes":0`) {

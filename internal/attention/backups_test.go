@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/secretrotation"
 )
 
-// Operators hear that there is no backup, and that the last one is too old, and nothing else.
+// Operators are told that there is no backup, or that the last one is too old, and nothing else.
 func TestOldBackups(t *testing.T) {
 	n := newNight(t)
 	most := 48 * time.Hour

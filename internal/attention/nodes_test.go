@@ -33,7 +33,7 @@ func TestNodesWithOtherClocks(t *testing.T) {
 	}
 }
 
-// Nodes with other settings are named with some of them, however many there are.
+// Nodes with other settings are named with some of these settings, however many there are.
 func TestNodesWithOtherSettings(t *testing.T) {
 	f := finderOf(node.Member{ID: "n2", Differs: []string{"people"}}, node.Member{ID: "n3", Differs: strings.Fields("a b c d e f g h i j")})
 	items := f.nodes()

@@ -51,7 +51,7 @@ func newShelf(kept, last uint64) *shelf {
 	return s
 }
 
-// TestVerifyBeginsAtTheOldest: a check reads the entries that are kept, and not a place for each that ever was. It still finds all that is missing.
+// TestVerifyBeginsAtTheOldest: a check reads only the stored entries, not a place for each entry that ever existed. It still finds all missing ones.
 func TestVerifyBeginsAtTheOldest(t *testing.T) {
 	t.Parallel()
 	const kept, last = 19_000, 20_000

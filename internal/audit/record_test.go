@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/logtest"
 )
 
-// notes is an engine that takes notes, but for the first attempts.
+// notes is an engine that records operations, except for the first attempts, which fail.
 type notes struct {
 	refuse int
 	taken  chan *audit.Note
@@ -29,7 +29,7 @@ func (n *notes) Do(_ context.Context, cmd kernel.Command) error {
 	return nil
 }
 
-// TestRecordLater: what commands did while no service ran is recorded once the service can, in its order, with who, why and when.
+// TestRecordLater: the operations of commands while no service ran are recorded once the service can, in order, with principal, reason and time.
 func TestRecordLater(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestRecordLater(t *testing.T) {
 	}
 }
 
-// TestRecordLaterKeepsWhatItCannotRead: a file that is no list of operations stays, and the log says so once.
+// TestRecordLaterKeepsWhatItCannotRead: an unreadable list of operations is kept, and the log says so once.
 func TestRecordLaterKeepsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), laterFile)
@@ -69,7 +69,7 @@ func TestRecordLaterKeepsWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestLaterIsBounded: a file that has become too large takes no more.
+// TestLaterIsBounded: a file that has become too large accepts no more operations.
 func TestLaterIsBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

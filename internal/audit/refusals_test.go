@@ -63,7 +63,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsWait: what cannot be recorded now is recorded later, with what came meanwhile.
+// TestRefusalsWait: refusals that cannot be recorded now are recorded later, together with newer ones.
 func TestRefusalsWait(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := &noted{fail: errors.New("no node decides")}

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 )
 
-// origin serves builds as the service does, and fails as tests want.
+// origin serves builds as the service does, and fails as tests require.
 type origin struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// build adds one to the origin.
+// build adds a build to the origin.
 func (o *origin) build(t *testing.T, files map[string][]byte) (url string, manifest buildfiles.Digest) {
 	t.Helper()
 	m := &buildfiles.Manifest{}
@@ -97,7 +97,7 @@ func noise(seed byte, size int) []byte {
 	return content
 }
 
-// has compares a build on the host with what it should be.
+// has compares a build on the host with the expected files.
 func has(t *testing.T, dir string, files map[string][]byte) {
 	t.Helper()
 	for name, want := range files {
@@ -198,7 +198,7 @@ func TestLyingOrigin(t *testing.T) {
 	}
 }
 
-// An interrupted fetch continues with what is there.
+// An interrupted fetch continues with the stored parts.
 func TestInterrupted(t *testing.T) {
 	o, b := newOrigin(t), host(t)
 	files := map[string][]byte{"a": noise(4, 2<<20), "b": noise(5, 2<<20)}

@@ -68,7 +68,7 @@ func TestPartsBehindAnInsertionAreShared(t *testing.T) {
 	}
 }
 
-// The format: with other cuts a new release would share nothing with what is stored.
+// The cuts are part of the format: with other cuts a new release would share no parts with stored builds.
 func TestCutsStayWhereTheyAre(t *testing.T) {
 	f, _ := split(t, noise(3, 16<<20))
 	var sizes []int64
@@ -165,7 +165,7 @@ func TestPathsThatAreOneFile(t *testing.T) {
 	}
 }
 
-// entry is one of a zip that tests make.
+// entry is an entry of a zip that tests make.
 type entry struct {
 	name    string
 	content string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Only what trusted proxies say about a client is believed, up to the first hop that is none of them.
+// Only statements of trusted proxies about a client are believed, up to the first hop that is not a trusted proxy.
 func TestClientAddress(t *testing.T) {
 	proxies := NewProxies(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"))
 	for _, c := range []struct {

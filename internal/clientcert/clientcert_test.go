@@ -80,7 +80,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// The file that the guide shows is a good one, but for the place of its authorities.
+// The file in the guide is valid, except for the location of its authorities.
 func TestFileOfTheGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/credentials.md")
 	if err != nil {

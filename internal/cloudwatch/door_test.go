@@ -131,7 +131,7 @@ func TestGetMetricData(t *testing.T) {
 	}
 }
 
-// Periods begin at multiples of their length; one that the start cuts through counts whole.
+// Periods begin at multiples of their length. A period that contains the start counts as a whole.
 func TestPeriodsAreAligned(t *testing.T) {
 	s := newScene(t, 20)
 	out, err := s.client.GetMetricData(t.Context(), &cloudwatch.GetMetricDataInput{
@@ -159,7 +159,7 @@ func TestPeriodsAreAligned(t *testing.T) {
 	}
 }
 
-// Hours answer for the time before the minutes that are kept.
+// Hourly values are returned for the time before the stored minutes.
 func TestHours(t *testing.T) {
 	s := newScene(t, 130)
 	s.now = start + series.MinutesKept + 1000
@@ -251,7 +251,7 @@ func TestListMetrics(t *testing.T) {
 	}
 }
 
-// Searches are those that Grafana's data source for CloudWatch writes.
+// The searches have the form that Grafana's data source for CloudWatch uses.
 func TestSearch(t *testing.T) {
 	s := newScene(t, 10)
 	for expression, want := range map[string]int{

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// TestAuditLogPage: administrators read the log, page by page and filtered; other roles do not.
+// TestAuditLogPage: administrators can read the log, page by page and filtered. Other roles cannot.
 func TestAuditLogPage(t *testing.T) {
 	x := newDesk(t)
 	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "BACK", access.Backend, "ADMIN", access.Admin))

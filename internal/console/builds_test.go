@@ -38,7 +38,7 @@ func TestBuildPages(t *testing.T) {
 	}
 }
 
-// TestBuildsComeInPages: the next page begins behind the last build, also where many are of one instant.
+// TestBuildsComeInPages: the next page begins after the last build, even if many were made at the same instant.
 func TestBuildsComeInPages(t *testing.T) {
 	x := newDesk(t)
 	const more = 3

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// three is a cluster of three nodes as a leader knows it. It takes changes and carries none out.
+// three is a cluster of three nodes from the leader's view. It accepts changes and makes none.
 type three struct {
 	mu      sync.Mutex
 	status  node.Status
@@ -131,7 +131,7 @@ func TestClusterActions(t *testing.T) {
 	x.wantPage(send("hand-over/n2", "n2", "again"), http.StatusServiceUnavailable, "cannot answer for the cluster")
 }
 
-// A page that ticks is told to fetch itself again although nothing has changed, and what it then gets is not that of before.
+// A page that ticks is told to fetch itself again although nothing has changed, and the answer is not a cached one.
 func TestPagesThatTick(t *testing.T) {
 	x, c := clustered(t)
 	s := httptest.NewServer(x)

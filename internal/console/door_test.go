@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A path without a page has a page of the console, too, and says to people who have not signed in no more than others do.
+// An unknown path also gets a page of the console. To people who have not signed in, it reveals no more than other paths.
 func TestUnknownPath(t *testing.T) {
 	x := newDesk(t)
 	who := x.signedInAs("LOOK")

@@ -64,7 +64,7 @@ func TestEditorPointsAtMistakes(t *testing.T) {
 	if len(problems) == 0 {
 		t.Fatal("the rule set is valid")
 	}
-	// The sentence is that of the command line, with the spelling that was probably meant, and the place is marked.
+	// The message is that of the command line, with the probable spelling, and the place is marked.
 	x.wantPage(x.try(look, "check", "body", wrong), http.StatusOK, "The rule set is not valid.", `data-line="3"`, "3:37</a>: error: "+problems[0].String(), `"type": <mark>"distanze"`)
 	x.wantPage(x.try(look, "check", "body", strings.Replace(nearRules, "[skill]))", "[skil]))", 1)), http.StatusOK, `did you mean "skill"?`)
 	x.wantPage(x.try(look, "check", "body", "{\n\t\"x\" 1}"), http.StatusOK, `data-line="2"`, "error: ")
@@ -106,7 +106,7 @@ func TestRuleSetIsSavedAndUsed(t *testing.T) {
 			t.Errorf("the rule set is %s", s.Body)
 		}
 	})
-	// Another person has had the form since before: what they see is what the configuration has now, and it stays so until they decide again.
+	// Another person opened the form earlier: they are shown the present configuration, and it stays until they decide again.
 	late := x.send(admin, "use-rule-set/ranked", "seen", seen, "ruleSet", "near")
 	x.wantPage(late, http.StatusUnprocessableEntity, "It had the rule set near. It now has the rule set wide.")
 	x.read(func(v *cell.View) {
@@ -130,7 +130,7 @@ func TestSimulationInTheEditor(t *testing.T) {
 	x.wantPage(x.try(look, "simulate", "body", anyone, "arrivals", "at,ticket,skill\n0,t1,x\n"), http.StatusUnprocessableEntity, `There was no trial: the table: line 2: skill: "x", want a number`)
 }
 
-// The replay takes what became of real tickets, through the rule set in use and the one that is written.
+// The replay runs real tickets through the rule set in use and the edited one.
 func TestReplayOfTheLastHour(t *testing.T) {
 	x := matchmakers(t)
 	look := x.signedInAs("LOOK")

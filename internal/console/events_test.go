@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestEventsPage: the page shows what the feed has for the role, asks for what its URL selects, leads to each object and on to the next page, and exports all pages.
+// TestEventsPage: the page shows the feed's events for the role with the filter in its URL, links to each object and to the next page, and exports all pages.
 func TestEventsPage(t *testing.T) {
 	x := newDesk(t)
 	var asked []url.Values

@@ -97,7 +97,7 @@ func TestLinkOfARevokedKey(t *testing.T) {
 	}
 }
 
-// However many ask at once, at however many doors, one gets in.
+// However many requests redeem a link at once, at however many doors, only one succeeds.
 func TestLinkForOneOfMany(t *testing.T) {
 	x := newLinkDesk(t)
 	code := x.code("LOOK")

@@ -64,7 +64,7 @@ func TestTicketsComeInPages(t *testing.T) {
 	x.wantPage(x.get(Prefix+"/matchmaking/none/tickets", look), http.StatusNotFound, "There is no matchmaking configuration")
 }
 
-// Plots of a pool count everyone once, whatever the values are.
+// Plots of a pool count each player once, whatever the values are.
 func TestPlotsOfAPool(t *testing.T) {
 	for _, numbers := range [][]float64{{0}, {5, 5, 5}, {1, 2, 3}, {-3, 1e9}, {0.001, 0.0011}, {1499, 1501, 900, 2400, 1200}, {-1e300, 1e300}} {
 		places, values := numberBars(numbers)

@@ -16,7 +16,7 @@ import (
 
 const looks = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "gamelift:List*", "Resource": "*"}]}`
 
-// An administrator writes a policy, attaches it, asks what it does, changes and detaches it; mistakes are shown where they are, and other roles see and change nothing.
+// An administrator writes a policy, attaches it, tests its effect, changes and detaches it. Mistakes are shown at their places. Other roles see and change nothing.
 func TestPoliciesOfTheConsole(t *testing.T) {
 	x := newDesk(t)
 	x.withKeys()
@@ -89,7 +89,7 @@ func TestPoliciesOfTheConsole(t *testing.T) {
 	x.done(x.send(admin, "delete-policy/looks", "confirm", "looks", "reason", "x"), "policies?done=delete-policy")
 }
 
-// The limits of a key change by a form, which says when that would lock the person out.
+// A form changes the limits of a key, and warns when that would lock the person out.
 func TestLimitsOfKeysInTheConsole(t *testing.T) {
 	x := newDesk(t)
 	ring := x.withKeys()

@@ -76,7 +76,7 @@ func TestGameSessionPage(t *testing.T) {
 	x.wantPage(x.get(Prefix+"/players-in/"+string(game), look), http.StatusOK, "ann", "describe-player-sessions --game-session-id")
 }
 
-// The output of a server process is asked for with the rights of the person.
+// The output of a server process is requested with the person's rights.
 func TestOutputPage(t *testing.T) {
 	x := furnished(t)
 	look := x.signedInAs("LOOK")

@@ -73,7 +73,7 @@ func TestSharedPagesEndWithTheChange(t *testing.T) {
 	}
 }
 
-// A refresh has the part of the page that follows the state, as the page itself has it for that role, and is the same when it is shared.
+// A refresh equals the part of the page that follows the state, for the same role, and is the same when it is shared.
 func TestRefreshIsPartOfThePage(t *testing.T) {
 	x := newDesk(t)
 	for _, key := range []string{"ADMIN", "LOOK"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// The search says at which character a filter or an order is wrong, and shows the command for a right one.
+// The search names the character at which a filter or an order is wrong, and shows the command for a valid one.
 func TestSearchBox(t *testing.T) {
 	x := newGraphs(t, 0)
 	c := x.signedInAs("LOOK")

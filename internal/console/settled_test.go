@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// A name cannot turn the words around it: not in a text, where a sentence may be about it. What links and forms send stays what it is.
+// A name cannot change the direction of the text around it, not even within a sentence. Values that links and forms send are unchanged.
 func TestSettled(t *testing.T) {
 	for page, want := range map[string]string{
 		"<p>Fleet \u202edev\u202c has no host</p>":                        "<p>Fleet \ufffddev\ufffd has no host</p>",

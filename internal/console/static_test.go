@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// staticMax is how many bytes all scripts, styles and images of the console have together, as browsers receive them.
+// staticMax limits the total size of the console's scripts, styles and images, in bytes as browsers receive them.
 const staticMax = 100_000
 
 func TestStaticFilesAreSmall(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCredentialInTheStore: what is a credential for the service of systemd is for commands the file in the store, as long as they do not see the credential.
+// TestCredentialInTheStore: commands that do not see the credential of the systemd service read the file in the store instead.
 func TestCredentialInTheStore(t *testing.T) {
 	credentials, store := t.TempDir(), t.TempDir()
 	credential, stored := filepath.Join(credentials, "muster.service", "key"), filepath.Join(store, "key")

@@ -57,7 +57,7 @@ func secretsOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// opens reports whether a key opens both secrets of a node's directory, and that these are the ones of before.
+// opens reports whether a key decrypts both secrets of a node's directory, and these are unchanged.
 func opens(t *testing.T, dir string, key *secretkey.Key, secret identity.CellSecret) bool {
 	t.Helper()
 	got, id, err := identity.ReadSecretFile(dir, key)
@@ -73,7 +73,7 @@ func opens(t *testing.T, dir string, key *secretkey.Key, secret identity.CellSec
 	return err == nil
 }
 
-// A directory gets a key, another one, and none any more. A crash between its files leaves a directory that neither key opens, and the same change finishes it.
+// A directory gets a key, then another one, and then none. A crash between its files leaves a directory that neither key opens, and repeating the change completes it.
 func TestChangeOfTheKey(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func TestStartWithAKey(t *testing.T) {
 	}
 }
 
-// A lost key is a lost secret: the operator of a single machine may accept that, and nothing else.
+// A lost key means a lost secret. Only the operator of a single machine may accept that.
 func TestLostKey(t *testing.T) {
 	dir := furnished(t)
 	o := Options{Dir: dir, Program: "the test"}

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// A full disk ends a restore, for nothing frees space while a person waits for the command. With more room the next one begins again.
+// A full disk ends a restore, because no other work frees space while an operator waits for the command. With more room the next one begins again.
 func TestRestoreOnAFullDisk(t *testing.T) {
 	h := mustOpen(t, furnished(t))
 	defer h.close()

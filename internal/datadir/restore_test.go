@@ -42,7 +42,7 @@ func opener(content []byte) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
-// A restored directory starts, and has what was live, what had ended, and the keys with their secret.
+// A restored directory starts, and has the live and the ended records, and the keys with their secret.
 func TestRestore(t *testing.T) {
 	file, secret := backedUp(t)
 	dir := filepath.Join(t.TempDir(), "new")
@@ -67,7 +67,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// A directory of something else is refused before the backup is read, and stays as it is.
+// A directory with other content is refused before the backup is read, and is not changed.
 func TestRestoreIntoADirectoryOfSomethingElse(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600); err != nil {

@@ -313,7 +313,7 @@ func TestInitSDK(t *testing.T) {
 	}
 }
 
-// silent listens, accepts what comes and answers nothing, as a stopped process does.
+// silent listens, accepts connections and never answers, like a stopped process.
 func silent(t *testing.T) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -323,7 +323,7 @@ func silent(t *testing.T) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// A service that hangs is asked once: what needs its answers says so at once, and no firewall is blamed for an address of this machine.
+// A service that hangs is asked once: checks that need its answers say so at once, and no firewall is blamed for an address of this machine.
 func TestServiceThatHangs(t *testing.T) {
 	never := &fake{err: errors.New("it was asked")}
 	noSDK := func(context.Context, *tls.Config) error { return errors.New("it was asked") }
@@ -368,7 +368,7 @@ func TestServiceThatHangs(t *testing.T) {
 	}
 }
 
-// An examination that is ended before all checks were made does not look like one that found nothing.
+// An examination that is interrupted before all checks were made does not look like one without findings.
 func TestUnfinishedExamination(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

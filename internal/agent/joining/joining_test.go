@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/hostproof"
 )
 
-// A machine keeps its key when the answer of the service is lost, joins once, and has another key for another service.
+// A machine keeps its key when the service's answer is lost, joins once, and has another key for another service.
 func TestJoin(t *testing.T) {
 	dir := t.TempDir()
 	var asked []hostproof.Join

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// A push that comes right behind the answer to hello is handed on after it, since it may say something newer.
+// A push that arrives directly after the answer to hello is passed on after it, since it may be newer.
 func TestPushesComeAfterHello(t *testing.T) {
 	read := make(chan struct{}) // the agent has read the push
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func TestPushesComeAfterHello(t *testing.T) {
 	}
 }
 
-// An agent that was never connected has lost nothing: a wrong token or address is to be seen as that.
+// An agent that was never connected does not report a lost connection, so that a wrong token or address is recognisable.
 func TestNeverConnected(t *testing.T) {
 	var log bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())

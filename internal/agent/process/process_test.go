@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world has groups of one kind.
+// world has process groups of one kind.
 type world struct {
 	*testing.T
 	groups *Groups

@@ -34,7 +34,7 @@ Anonymous:             0 kB
 	}
 }
 
-// All pages of this program are mapped; Release unmaps most of them, and the program goes on.
+// All pages of this program are mapped. Release unmaps most of them, and the program continues.
 func TestRelease(t *testing.T) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 var start = time.Unix(1_800_000_000, 0)
 
-// middle makes the spread vanish.
+// middle removes the random spread.
 func middle() float64 { return 0.5 }
 
 func TestNormalEndIsReplacedAtOnce(t *testing.T) {

@@ -129,7 +129,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	}
 }
 
-// The archive waits for a full disk, unless the manifest did not fit, which is an error. Nothing is lost either way.
+// The archive waits while the disk is full, unless the manifest did not fit, which is an error. No record is lost either way.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	waited, step := 0, int64(7<<10)
 	if testing.Short() {

@@ -153,7 +153,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A receiver that is away gets everything later, people are told, and the position is recorded.
+// An unreachable receiver gets all entries later, operators are told, and the position is recorded.
 func TestReceiverIsAway(t *testing.T) {
 	t.Parallel()
 	b := newBook(3)
@@ -184,7 +184,7 @@ func TestReceiverIsAway(t *testing.T) {
 	}
 }
 
-// The next term goes on where the state says, also when the last positions could not be recorded: then entries come twice, and none is left out.
+// The next term continues at the position in the state, even if the last positions could not be recorded: then entries are sent twice, and none is omitted.
 func TestNextTerm(t *testing.T) {
 	t.Parallel()
 	b, r := newBook(300), newReceiver(t, nil)
@@ -207,7 +207,7 @@ func TestNextTerm(t *testing.T) {
 	r.check(302, 304)
 }
 
-// Entries that are gone are passed over: at once when they have expired, and then a new receiver does not miss them.
+// Missing entries are skipped: at once if they have expired. A new receiver does not count expired entries as missing.
 func TestEntriesAreGone(t *testing.T) {
 	t.Parallel()
 	b, r := newBook(600), newReceiver(t, nil)

@@ -129,7 +129,7 @@ func (r *strict) until(n int) {
 	eventually(r.t, fmt.Sprint(n, " messages arrive"), func() bool { return len(r.got()) >= n })
 }
 
-// check requires all entries up to a number: each for the first time behind the one before it, and at most so many messages.
+// check requires all entries up to a number, in the order of their first arrival, in at most this many messages.
 func (r *strict) check(last uint64, most int) {
 	r.t.Helper()
 	next, all := uint64(1), r.got()
@@ -269,7 +269,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// Over UDP a port without a program is noticed, and the messages come once there is one.
+// Over UDP a port without a program is noticed, and the messages arrive once a program listens.
 func TestDatagrams(t *testing.T) {
 	t.Parallel()
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")

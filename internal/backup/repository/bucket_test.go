@@ -41,7 +41,7 @@ func newBucket(t *testing.T, before func(w http.ResponseWriter, r *http.Request)
 	return New(&Bucket{Client: s3.New(place, credentials.NewStaticCredentialsProvider("AKID", "secret", "")), pause: time.Millisecond})
 }
 
-// A store that refuses now and then, is slow, or ends connections in the middle of a body, holds whole backups all the same.
+// A store that occasionally refuses, is slow, or ends connections in the middle of a body still gets whole backups.
 func TestBucketThatFailsAtTimes(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -82,7 +82,7 @@ func TestBucketThatFailsAtTimes(t *testing.T) {
 	}
 }
 
-// A store that refuses for good ends the backup at once, with what it says.
+// A permanent refusal by the store ends the backup at once, with the store's message.
 func TestBucketThatRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -126,7 +126,7 @@ func TestBucketThatRefuses(t *testing.T) {
 	}
 }
 
-// A person who waits for a store that does not answer hears why, before it is tried again.
+// A person who waits for a store that does not answer is told the cause before each retry.
 func TestBucketTellsWhyItWaits(t *testing.T) {
 	t.Parallel()
 	place, err := s3.ParseAt("s3://games/backups", "http://127.0.0.1:1")

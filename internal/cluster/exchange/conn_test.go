@@ -121,7 +121,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestForeignBytes: what is no message ends the connection, and an announced length alone costs no memory.
+// TestForeignBytes: bytes that are not a message end the connection, and an announced length alone costs no memory.
 func TestForeignBytes(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"text":      []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),

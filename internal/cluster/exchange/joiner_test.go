@@ -84,8 +84,8 @@ func sum(t *testing.T, n *node) (sum uint32, records int) {
 	return archive.Sum(all), len(all)
 }
 
-// TestJoinerAndTheArchive: a node joins a cluster whose archive has 100,000 records, while placements go on. The leader dies in the middle of the copy, and the
-// node that copies is killed, too. It answers for every record from the first moment on, and has all of them in the end.
+// TestJoinerAndTheArchive: a node joins a cluster whose archive has 100,000 records, while placements continue. The leader dies in the middle of the copy, and the
+// copying node is killed, too. It answers for every record from the first moment on, and finally has all of them.
 func TestJoinerAndTheArchive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with the race detector Pebble checks itself at every look-up, and the copy takes many minutes; internal/engine has the same with few records")

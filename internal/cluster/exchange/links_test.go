@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// TestLinksOutliveTheLeader: game servers are connected to every node. The leader dies: connections to the others stay as they are, those to the
-// dead node are lost once the next leader has given it up, and return to another one.
+// TestLinksOutliveTheLeader: game servers are connected to every node. The leader dies: connections to the others are not affected. Those to the
+// dead node count as lost once the next leader has given it up, and move to another one.
 func TestLinksOutliveTheLeader(t *testing.T) {
 	nodes := newCluster(t)
 	do := func(n *node, cmd kernel.Command) {

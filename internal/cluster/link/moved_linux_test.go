@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/trust"
 )
 
-// A node whose name still leads to its former address is reached where it has connected from, and only there.
+// A node whose name still resolves to its former address is reached at the address from which it connected, and only there.
 func TestNodeThatHasMoved(t *testing.T) {
 	authority := newAuthority(t, cluster)
 	a, b := newIdentity(t, authority, "a", 0), newIdentity(t, authority, "b", 0)

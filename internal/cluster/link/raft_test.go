@@ -49,7 +49,7 @@ func lead(t *testing.T, nodes ...*raftNode) (*raftNode, *journalraft.Journal) {
 	return first.n, first.j
 }
 
-// Three nodes elect a leader over TLS, commit, lose the leader's port, and go on.
+// Three nodes elect a leader over TLS, commit, lose the leader's port, and continue.
 func TestRaft(t *testing.T) {
 	a := newAuthority(t, cluster)
 	ids := []trust.NodeID{"n1", "n2", "n3"}

@@ -126,7 +126,7 @@ func TestReplaceAuthorityNeedsAllNodes(t *testing.T) {
 	}
 }
 
-// A replacement may stop at any step, with any of the nodes at the step before. The next one completes it, whichever node leads, and never ends with the old authority.
+// A replacement may stop at any step, with any of the nodes at the previous step. The next one completes it, whichever node leads, and never ends with the old authority.
 func TestReplaceAuthorityAfterAnInterruption(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	first := start(t, options(dirs[0], ""))

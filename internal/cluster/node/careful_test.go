@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/raft"
 )
 
-// An observer that is present and behind gets no vote: a majority would have to wait for it. It gets one once it has caught up.
+// A reachable observer that lags gets no vote, because a majority would have to wait for it. It gets one once it has caught up.
 func TestPromoteWaitsForTheObserver(t *testing.T) {
 	a := start(t, options(t.TempDir(), ""))
 	a.until("office", func(s node.Status) bool { return s.Leader == a.ID() })
@@ -56,7 +56,7 @@ func TestPromoteWaitsForTheObserver(t *testing.T) {
 	}
 }
 
-// A leader that hands over to any node chooses one that is there: Raft's library takes the first of those that have received most, even if it is dead.
+// A leader that hands over to any node chooses a live one: Raft's library takes the first of the most up-to-date nodes, even if it is dead.
 func TestHandOverPassesADeadVoter(t *testing.T) {
 	for _, dead := range []int{0, 1} {
 		a, b, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())

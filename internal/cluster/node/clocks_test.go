@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 )
 
-// TestClocksApart: nodes on machines whose clocks are an hour apart hand over to each other, and restart. The time of the cluster stays that of its first leader, at all of them.
+// TestClocksApart: nodes on machines whose clocks are an hour apart hand over to each other, and restart. The cluster's time stays that of its first leader on all nodes.
 func TestClocksApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it mostly waits for elections")

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// joinAs asks a cluster to admit a node of this name, as a program that has the token can. It returns why it was refused; empty when it was admitted.
+// joinAs asks a cluster to admit a node of this name, as a program with the token can. It returns the reason of a refusal, or "" if it was admitted.
 func joinAs(t *testing.T, token, name string) string {
 	t.Helper()
 	parsed, err := trust.ParseToken(token)
@@ -45,7 +45,7 @@ func (m *member) tokens() (all []access.JoinToken) {
 	return all
 }
 
-// A node whose join is complete has no use for its token: from then on it admits no node, not even under the node's name.
+// A node whose join is complete no longer needs its token: from then on the token admits no node, not even one with the node's name.
 func TestTokenOfAJoinedNode(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))
 	token := first.token()
@@ -60,7 +60,7 @@ func TestTokenOfAJoinedNode(t *testing.T) {
 	}
 }
 
-// The audit log says from where a node has joined, and not by which address it wants to be reached: that may be anybody's.
+// The audit log has the address from which a node joined, not the one that the node advertises, which may be any address.
 func TestJoinIsRecordedWithItsOrigin(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))
 	if why := joinAs(t, first.token(), "stranger"); why != "" {
@@ -72,7 +72,7 @@ func TestJoinIsRecordedWithItsOrigin(t *testing.T) {
 	}
 }
 
-// A node that is to join, and whose token is empty because the command that prints one has failed, does not begin a cluster of its own beside the other.
+// If the token of a joining node is empty, because the command that prints one failed, the node does not begin a second cluster.
 func TestEmptyToken(t *testing.T) {
 	o := options(t.TempDir(), "")
 	o.Joins = true

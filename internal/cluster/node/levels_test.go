@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// TestLevels: the leader knows the level of each member's release, as long as all are there. The status shows them. A node of an earlier release is not admitted.
+// TestLevels: the leader knows the level of each member's release while all are reachable. The status shows the levels. A node of an earlier release is not admitted.
 func TestLevels(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))
 	o := options(t.TempDir(), first.token())

@@ -22,7 +22,7 @@ func trio(t *testing.T, first *member, dirs ...string) (a, b, c *member) {
 	return first, b, c
 }
 
-// A leader that has no room for changes hands over to a node that has, before a write has failed.
+// A leader without room for changes hands over to a node with room before a write fails.
 func TestLeaderWithoutRoom(t *testing.T) {
 	var short atomic.Bool
 	a, b, _ := trio(t, startWith(t, options(t.TempDir(), ""), 0, func() error {
@@ -88,7 +88,7 @@ func TestWhyAnObserverHasNoVote(t *testing.T) {
 	a.until("no reason", func(s node.Status) bool { return noVote(s, d.ID()) == "" && noVote(s, a.ID()) == "" })
 }
 
-// A node that moves again is found where it is now, also by a node that remembers where it was before.
+// A node that moves again is found at its present address, even by a node that remembers the previous one.
 func TestMovedTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("see TestMovedWithoutAMajority")
@@ -122,7 +122,7 @@ func TestMovedTwice(t *testing.T) {
 	a.sees("custom-x")
 }
 
-// All nodes come back at other addresses. One of them is told where the others are, and that is enough.
+// All nodes return with other addresses. It is enough to tell one of them the addresses of the others.
 func TestAllMoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("see TestMovedWithoutAMajority")

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/raft"
 )
 
-// A node that ended when another node's snapshot had just arrived does not know yet that its archive lacks records. Its recovery says so, and accepts it.
+// A node that ended just after another node's snapshot arrived does not know yet that its archive lacks records. Its recovery reports and accepts that.
 func TestRecoverWhileASnapshotArrived(t *testing.T) {
 	dir := t.TempDir()
 	m := start(t, options(dir, ""))

@@ -29,7 +29,7 @@ func ask(t *testing.T, n *requests.Net, node string) (int, string) {
 	return answer.StatusCode, strings.TrimSpace(string(text))
 }
 
-// A node answers questions once it has handlers; nodes that are no members, and the node itself, are not asked.
+// A node answers requests once it has handlers. Nodes that are not members, and the node itself, are not asked.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	cluster := requeststest.New(t)
@@ -56,7 +56,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// A forwarded request arrives as the client sent it, with what the first node knows of its connection; what a client says itself about that counts for nothing.
+// A forwarded request arrives as the client sent it, with the first node's data about the connection. A client's own statements about that are ignored.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	cluster := requeststest.New(t)
@@ -103,7 +103,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// Clients who keep their forwarded requests open leave room for the questions of nodes.
+// Clients that keep their forwarded requests open leave room for requests between nodes.
 func TestQuestionsBesideForwards(t *testing.T) {
 	t.Parallel()
 	const clients = 32 // as many as forwarded requests have connections
@@ -138,7 +138,7 @@ func TestQuestionsBesideForwards(t *testing.T) {
 	answer.Body.Close()
 }
 
-// An answer whose last part is long ago ends well.
+// An answer whose last part was sent long ago ends without an error.
 func TestEndAfterSilence(t *testing.T) {
 	t.Parallel()
 	cluster := requeststest.New(t)

@@ -46,7 +46,7 @@ func newNode(t testing.TB, id NodeID, a *Authority, c *clock) *Identity {
 	return i
 }
 
-// handshake connects a client to a server, and returns what each says: a client learns that it was refused with the first byte it reads.
+// handshake connects a client to a server, and returns the error of each: a client learns that it was refused with the first byte it reads.
 func handshake(t testing.TB, server, client *tls.Config) (seen tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -99,7 +99,7 @@ func TestNodesOfOneClusterTrustEachOther(t *testing.T) {
 	}
 }
 
-// TestStrangers: whom a node refuses, on both sides, and what it says.
+// TestStrangers checks which peers a node refuses, as server and as client, and its errors.
 func TestStrangers(t *testing.T) {
 	a := newCluster(t, cluster)
 	node := newNode(t, "n1", a, newClock())
@@ -145,7 +145,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Certificates that the authority has signed, and that are still not those of a node.
+// Certificates that the authority has signed, but that are not a node's.
 func TestCertificatesOfOtherKinds(t *testing.T) {
 	a := newCluster(t, cluster)
 	uri := func(text string) []*url.URL {
@@ -265,7 +265,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	all.Wait()
 }
 
-// Nodes of all states that can meet during a replacement of the authority reach each other, and those that missed it do not.
+// Nodes in all states that can coexist during a replacement of the authority reach each other. Nodes that missed it do not.
 func TestNodesDuringAReplacement(t *testing.T) {
 	old := newCluster(t, cluster)
 	both, err := old.WithNext(start)

@@ -70,7 +70,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfAnything: whatever the pool and the demands, no host has two fleets, no fleet gets more than it wants, only what suits is taken, nothing is
+// TestPlanOfAnything: whatever the pool and the demands, no host has two fleets, no fleet gets more hosts than desired, only suitable hosts are taken, no host is
 // moved twice, and a second plan moves nothing.
 func TestPlanOfAnything(t *testing.T) {
 	for seed := range uint64(3000) {

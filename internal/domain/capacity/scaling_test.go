@@ -132,7 +132,7 @@ func TestOldSamplesSayNothing(t *testing.T) {
 	}
 }
 
-// TestScalingDoesNotFlap: load that goes up and down every few minutes makes a target-based policy follow its peaks, and take nothing away between them.
+// TestScalingDoesNotFlap: if the load rises and falls every few minutes, a target-based policy follows its peaks, and removes no hosts between them.
 func TestScalingDoesNotFlap(t *testing.T) {
 	for _, every := range []int{1, 2, 5, 7} {
 		capacity, acted := fleet.Capacity{Desired: 1, Max: 20}, map[string]domain.Time{}
@@ -159,7 +159,7 @@ func TestScalingDoesNotFlap(t *testing.T) {
 	}
 }
 
-// TestScalingFollowsLoad: hosts come within minutes and go slowly, and the target is met whenever the load has been steady.
+// TestScalingFollowsLoad: hosts are added within minutes and removed slowly, and the target is met whenever the load has been steady.
 func TestScalingFollowsLoad(t *testing.T) {
 	capacity, acted := fleet.Capacity{Desired: 1, Min: 1, Max: 50}, map[string]domain.Time{}
 	var samples []Sample

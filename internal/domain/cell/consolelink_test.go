@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// A link to the console works once, within its life, while its key works; a snapshot keeps those that were not used.
+// A link to the console works once, before it expires, and while its key is valid. A snapshot keeps unused links.
 func TestConsoleLinks(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	check := w.answers
@@ -63,7 +63,7 @@ func TestConsoleLinks(t *testing.T) {
 	}
 }
 
-// All keys together have a limit, too.
+// There is also a limit for all keys together.
 func TestConsoleLinksOfAllKeys(t *testing.T) {
 	c := New(DefaultConfig())
 	var err error

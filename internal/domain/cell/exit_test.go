@@ -74,7 +74,7 @@ func fleetLog(w *world) (messages []string) {
 	return messages
 }
 
-// While nodes of the release before are in the cluster, a report ends the process, and what they could not read is left out.
+// While the cluster has nodes of the previous release, a report ends the process, and fields that they could not read are omitted.
 func TestExitBelowLevel(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
@@ -86,7 +86,7 @@ func TestExitBelowLevel(t *testing.T) {
 	}
 }
 
-// A process that said itself that it ends is not a crash, whatever its exit code; the report is kept.
+// A process that announced its own end did not crash, whatever its exit code. The report is kept.
 func TestExitAfterGoodEnd(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.must(&kernel.RaiseLevel{To: 2})

@@ -1,4 +1,4 @@
 package cell
 
-// CheckState counts everything again and holds counts, indexes and deadlines against it.
+// CheckState counts everything again and compares counts, indexes and deadlines with the result.
 var CheckState = checkState

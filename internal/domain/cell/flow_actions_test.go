@@ -39,7 +39,7 @@ func (w *flowWorld) wantAllowed(player string, since uint64, action flow.Actions
 	}
 }
 
-// Players hear what they may do when it changes, once in a transaction, and only then. The revision of their record stays.
+// Players are told their allowed actions when these change, once in a transaction, and only then. The revision of their record stays.
 func TestActionsAreTold(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -69,7 +69,7 @@ func TestActionsAreTold(t *testing.T) {
 	}
 }
 
-// A seat that is lost, a game whose host is to end, and an operator's lock change what is allowed as well; the end of a lock does it
+// A lost seat, a game whose host is about to end, and an operator's lock also change the allowed actions. So does the end of a lock,
 // without a call.
 func TestActionsOfGamesAndLocksAreTold(t *testing.T) {
 	w := newFlowWorld(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// BenchmarkMatchOf60 commits a match of sixty players of fifteen parties: keys, memberships, placement, what all are told.
+// BenchmarkMatchOf60 commits a match of sixty players of fifteen parties: keys, memberships, placement, and everyone's events.
 func BenchmarkMatchOf60(b *testing.B) {
 	w := newFlowWorld(b, nil)
 	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "large", Body: `{"name":"large","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":1}],
@@ -68,7 +68,7 @@ func BenchmarkPartyChange(b *testing.B) {
 	}
 }
 
-// BenchmarkIdlePlayers measures what a player who has logged out costs.
+// BenchmarkIdlePlayers measures the cost of a player who has logged out.
 func BenchmarkIdlePlayers(b *testing.B) {
 	w := newFlowWorld(b, nil)
 	n := 0

@@ -73,7 +73,7 @@ func TestChangesTellCauseAndCaller(t *testing.T) {
 	}
 }
 
-// TestEveryRevisionHasItsChange: a player's revisions and the changes are the same ones, also when several deadlines end in
+// TestEveryRevisionHasItsChange: each revision of a player has one change, even if several deadlines end in
 // one transaction.
 func TestEveryRevisionHasItsChange(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.OfflineRemoval = time.Minute })
@@ -94,7 +94,7 @@ func TestEveryRevisionHasItsChange(t *testing.T) {
 	}
 }
 
-// TestChangesLeaveForTheArchive: what left memory for the archive is gone, the rest is still found, also after a restart.
+// TestChangesLeaveForTheArchive: changes that have moved to the archive are no longer in memory. The others are still found, even after a restart.
 func TestChangesLeaveForTheArchive(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann", "ben")
