@@ -30,6 +30,13 @@ func shown(t *testing.T) map[string][]string {
 				names = append(names, "--"+f.Name)
 			}
 		}
+		if node.DefaultCmd != nil { // its flags follow the name of the command around it, too
+			for _, f := range node.DefaultCmd.Flags {
+				if !f.Hidden {
+					names = append(names, "--"+f.Name)
+				}
+			}
+		}
 		for _, child := range node.Children {
 			if !child.Hidden {
 				names = append(names, child.Name)
@@ -109,6 +116,7 @@ func TestCompletions(t *testing.T) {
 			ask([]string{"debug"}, "d", "muster", "agent", "--server", "serve", "--log-level")
 			ask([]string{"bash", "zsh", "fish"}, "", "muster", "completion")
 			ask(nil, "", "muster", "agent", "--server")
+			ask(nil, "", "muster", "backup", "--to")
 
 			commands := filepath.Join(t.TempDir(), "ask")
 			put(t, commands, strings.Join(lines, "\n")+"\ntrue\n")

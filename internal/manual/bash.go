@@ -34,7 +34,7 @@ _%[1]s_takes() {
 	case "$1 $2" in
 `, root.name)
 	for _, c := range root.all() {
-		for _, f := range c.flags {
+		for _, f := range c.typed() {
 			if f.takes && f.values != free {
 				fmt.Fprintf(&b, "\t%s) arguments=%s ;;\n", quote(c.name+" --"+f.name), quote(bashValues(f)))
 			}
@@ -96,7 +96,7 @@ complete -F _%[1]s %[1]s
 
 func flagNames(c *command, valued bool) string {
 	var list []string
-	for _, f := range c.flags {
+	for _, f := range c.typed() {
 		if f.takes || !valued {
 			list = append(list, "--"+f.name)
 		}

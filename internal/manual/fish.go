@@ -54,7 +54,7 @@ function __%[1]s_valued
 		for _, child := range c.children {
 			fmt.Fprintf(&b, "%s -a %s -d %s\n", line, child.last(), fishQuote(brief(child.help)))
 		}
-		for _, f := range c.flags {
+		for _, f := range c.typed() {
 			fmt.Fprintf(&b, "%s -l %s%s -d %s\n", line, f.name, fishValues(f, true), fishQuote(brief(f.help)))
 		}
 		if len(c.arguments) > 0 {

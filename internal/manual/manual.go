@@ -27,6 +27,7 @@ type command struct {
 	flags     []option // its own, then those of the commands around it
 	arguments []option
 	children  []*command
+	preset    *command // the child that is meant if none is named
 }
 
 // option is a flag or an argument.
@@ -62,9 +63,25 @@ func read(node *kong.Node) *command {
 	for _, child := range node.Children {
 		if !child.Hidden {
 			c.children = append(c.children, read(child))
+			if child == node.DefaultCmd {
+				c.preset = c.children[len(c.children)-1]
+			}
 		}
 	}
 	return c
+}
+
+// typed lists the flags that may follow the command's name, including those of its preset.
+func (c *command) typed() []option {
+	list := slices.Clone(c.flags)
+	if c.preset != nil {
+		for _, f := range c.preset.flags {
+			if !slices.ContainsFunc(list, func(o option) bool { return o.name == f.name }) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
 }
 
 func flagOf(f *kong.Flag, global bool) option {

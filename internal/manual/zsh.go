@@ -26,7 +26,7 @@ _%[1]s_has() {
 			b.WriteString(" " + described(child.last(), brief(child.help)))
 		}
 		b.WriteString(" )\n\t\tflags=(")
-		for _, f := range c.flags {
+		for _, f := range c.typed() {
 			b.WriteString(" " + described("--"+f.name, brief(f.help)))
 		}
 		fmt.Fprintf(&b, " )\n\t\tvalued=( %s )\n", flagNames(c, true))
@@ -44,7 +44,7 @@ _%[1]s_takes() {
 	case "$1 $2" in
 `, root.name)
 	for _, c := range root.all() {
-		for _, f := range c.flags {
+		for _, f := range c.typed() {
 			if f.takes && f.values != free {
 				fmt.Fprintf(&b, "\t%s) arguments=%s ;;\n", quote(c.name+" --"+f.name), quote(bashValues(f)))
 			}
