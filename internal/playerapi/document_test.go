@@ -108,6 +108,24 @@ func TestCallsDeclareTokensAndRefusals(t *testing.T) {
 	}
 }
 
+// No field is declared longer than a body may be: its callers would get 413 for what the document allows.
+func TestFieldsFitIntoABody(t *testing.T) {
+	const body = 64 << 10
+	x := newLobby(t, nil)
+	for _, realm := range []*calls.Realm{x.door.player, x.door.partner, x.door.operator} {
+		text, err := realm.Document()
+		eachSchema(documentOf(t, text, err)["components"], func(s tree) {
+			for name, field := range s {
+				if field, ok := field.(tree); ok {
+					if most, _ := field["maxLength"].(float64); most > body {
+						t.Errorf("%s: %s may have %.0f characters, and a body %d bytes", realm.Name, name, most, body)
+					}
+				}
+			}
+		})
+	}
+}
+
 // Every code that there is stands in the documents with its meaning.
 func TestEveryCodeIsExplained(t *testing.T) {
 	x := newLobby(t, nil)

@@ -49,7 +49,7 @@ type MakeGameRequest struct {
 	MaxPlayers int32             `json:"max_players,omitempty" minimum:"0" maximum:"1000" doc:"0: as many as there are players."`
 	Reconnect  string            `json:"reconnect,omitempty" enum:"OFF,OPTIONAL,REQUIRED"`
 	Name       string            `json:"name,omitempty" maxLength:"1024"`
-	Data       string            `json:"game_session_data,omitempty" maxLength:"262144"`
+	Data       string            `json:"game_session_data,omitempty" maxLength:"65536" doc:"The body as a whole has at most 64 KiB."`
 	Properties map[string]string `json:"game_properties,omitempty"`
 	Attributes *objects.Object   `json:"attributes,omitempty"`
 }
