@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames/framestest"
@@ -86,10 +87,11 @@ func (x *lobby) setAttributes(player string) {
 	}()
 }
 
-// streamed are the frames of a stream: its messages by type, and its close code.
+// streamed is a client's stream: its messages and its close code.
 type streamed struct {
 	messages chan string
 	code     chan int
+	drop     func()
 }
 
 func (x *lobby) stream(server *httptest.Server, token string) *streamed {
@@ -99,8 +101,8 @@ func (x *lobby) stream(server *httptest.Server, token string) *streamed {
 	if err != nil {
 		x.Fatal(err)
 	}
-	x.Cleanup(func() { _ = c.NetConn().Close() })
-	s := &streamed{make(chan string, 1000), make(chan int, 1)}
+	s := &streamed{make(chan string, 1000), make(chan int, 1), func() { _ = c.NetConn().Close() }}
+	x.Cleanup(s.drop)
 	go func() { s.code <- framestest.Listen(c, func(message []byte) { s.messages <- string(message) }) }()
 	return s
 }
@@ -163,5 +165,36 @@ func TestNoSyncWithoutState(t *testing.T) {
 		if text := string(body); !strings.Contains(text, `"OnSync"`) || !strings.Contains(text, `"player_id":"anna"`) {
 			t.Errorf("the poll got %s", text)
 		}
+	})
+}
+
+// A player whose stream ends while the engine takes no more commands is offline soon after it takes them again.
+func TestLostStreamIsReported(t *testing.T) {
+	x := newLobbyWith(t, engine.Config{QueueMax: 2}, nil)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	s := x.stream(server, x.login("anna"))
+	x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+
+	release, reading := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = x.door.state.ReadHere(context.WithoutCancel(t.Context()), func(*cell.View) error { close(reading); <-release; return nil })
+	}()
+	<-reading // the engine decides nothing
+	for now, most := x.door.state.Waiting(); now < most; now, most = x.door.state.Waiting() {
+		x.setAttributes("ben")
+		time.Sleep(time.Millisecond)
+	}
+	s.drop()
+	x.until("the stream has ended", func() bool { return x.door.streams.Count() == 0 })
+	time.Sleep(50 * time.Millisecond) // the report is refused
+	close(release)
+	x.until("the player is offline", func() (offline bool) {
+		_ = x.door.state.ReadHere(t.Context(), func(v *cell.View) error {
+			now, _ := v.FlowOf("anna", x.door.state.Instant())
+			offline = now.Presence == flow.Offline
+			return nil
+		})
+		return offline
 	})
 }

@@ -87,7 +87,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.close(code)
 	}
 	if !x.reads(s) {
-		s.drop()
+		s.end(false, 0)
 	}
 }
 

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/insist"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/events"
@@ -47,6 +49,7 @@ type Streams struct {
 	stop     context.CancelFunc
 	unfollow func()
 	running  warm.Group
+	reports  *insist.Reports
 	seed     maphash.Seed
 
 	// attaching serialises the attaches of one player, so that the core and this node agree on which came last.
@@ -81,6 +84,7 @@ func Open(c Config) *Streams {
 		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{}, dropped: make(chan struct{}),
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.reports = insist.New(insist.Config{Open: x.ctx, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor})
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
 	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayersTold), new(playerflow.LoginChanged), new(playerflow.LoginRemoved), new(playerflow.PresenceChanged)), x.follow)
 	x.running.Go(x.watch)
@@ -97,13 +101,17 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	}
 	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after, Node: s.node}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
-		x.leave(s)
+		_, refused := errors.AsType[*domain.Refusal](err)
+		if x.leave(s) && !refused { // the core may have attached it
+			x.lose(s)
+		}
 		return closeCodeOf(err)
 	}
 	hello, events, head, err := x.beginning(s, &cmd, after)
 	if err != nil {
-		x.leave(s)
-		x.lose(s)
+		if x.leave(s) {
+			x.lose(s)
+		}
 		return socket.Draining
 	}
 	if s.node != x.Node() { // the node was given up meanwhile
@@ -151,9 +159,12 @@ func (x *Streams) leave(s *stream) bool {
 	return !away && !x.closed
 }
 
+// lose reports to the core that a stream is lost. If the door closes first, that is not reported: all clients reconnect anyway.
 func (x *Streams) lose(s *stream) {
-	// If this fails because the engine has stopped, all clients have to reconnect after its restart anyway.
-	_ = x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: s.player, Stream: s.number})
+	player, number := s.player, s.number
+	x.reports.Make(func() error {
+		return x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: player, Stream: number})
+	})
 }
 
 // follow passes on events. A stream that ends is closed after the events of the same entry.
