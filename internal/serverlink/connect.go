@@ -65,6 +65,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.key = kept(h.key)
 	connect := hosting.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation, Node: s.config.Node()}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
+		if _, refused := errors.AsType[*domain.Refusal](err); !refused { // the core may have recorded the connection
+			s.loseLink(h.key, connect.Link, func() {})
+		}
 		connlimit.Leave(r.Context())
 		s.refuse(w, connectStatus(err), err)
 		return
@@ -73,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, err := frames.Upgrade(w, r, "")
 	if err != nil {
 		s.log.Debug("the upgrade of a game server's connection failed", "process", h.key, "error", err)
-		s.loseLink(h.key, connect.Link)
+		s.loseLink(h.key, connect.Link, func() {})
 		return
 	}
 	l := &link{id: connect.Link, node: connect.Node, conn: conn, shown: shown, endpoint: s.endpoint(r)}
@@ -249,16 +252,25 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.refusals.Refuse(w, s.now(), status, err)
 }
 
-// loseLink records in the core that a connection is lost. When the service itself stops, that is not the game server's fault: the core does not count
-// the downtime against it.
-func (s *Server) loseLink(key fleet.Key, id uint64) {
+// loseLink reports to the core that a connection is lost, and calls recorded when the core knows it. When the service itself stops, that is not the game
+// server's fault: the core does not count the downtime against it.
+func (s *Server) loseLink(key fleet.Key, id uint64, recorded func()) {
 	if s.stopping.Err() != nil {
 		return
 	}
 	s.counters.lost.Add(1)
-	if err := s.engine.Do(s.ctx, &hosting.LoseLink{Process: key, Link: id}); err != nil {
-		s.log.Warn("the loss of a game server's connection could not be recorded", "process", key, "error", err)
-	}
+	warned := false
+	s.reports.Make(func() error {
+		err := s.engine.Do(s.ctx, &hosting.LoseLink{Process: key, Link: id})
+		switch {
+		case err == nil:
+			recorded()
+		case !warned:
+			warned = true
+			s.log.Warn("the loss of a game server's connection could not be recorded; the service tries again", "process", key, "error", err)
+		}
+		return err
+	})
 }
 
 // gone cleans up after a connection that has ended.
@@ -270,8 +282,10 @@ func (l *link) gone(err error) {
 	p := l.process
 	s := p.server
 	s.log.Debug("a game server's connection ended", "process", p.key, "error", err)
+	over := func() { l.over.Store(true) }
 	if p.remove(l) && !l.lost() {
-		s.loseLink(p.key, l.id)
+		s.loseLink(p.key, l.id, over)
+	} else {
+		over()
 	}
-	l.over.Store(true)
 }

@@ -490,6 +490,26 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// The loss of a connection while the engine takes no more commands is recorded soon after it takes them again.
+func TestLossWhileOverloaded(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.queue = 2 })
+	s := w.ready("p")
+	release, reading := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = w.engine.ReadHere(background, func(*cell.View) error { close(reading); <-release; return nil })
+	}()
+	<-reading // the engine decides nothing
+	for now, most := w.engine.Waiting(); now < most; now, most = w.engine.Waiting() {
+		go func() { _ = w.engine.Do(background, &hosting.DeleteLocation{Name: "none"}) }()
+		time.Sleep(time.Millisecond)
+	}
+	s.Reset()
+	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	time.Sleep(50 * time.Millisecond) // the report is refused
+	close(release)
+	w.until("the loss to be recorded", func() bool { return !w.process("p").Linked })
+}
+
 // docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats of all processes are answered.
 func TestSlowServiceAnswersPings(t *testing.T) {
 	w := newWorld(t)

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/insist"
 	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
@@ -102,6 +103,7 @@ type Server struct {
 	ctx      context.Context // never ends: started work is completed
 	unfollow func()
 	running  warm.Group
+	reports  *insist.Reports
 	counters counters
 	calls    *callstats.Door
 	refusals *signin.Refusals
@@ -142,6 +144,7 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	s := &Server{refusals: signin.NewRefusals(config.Log, "game server refused"), config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	s.SetClockSkew(cmp.Or(config.ClockSkew, sigv4.ServerSkew))
+	s.reports = insist.New(insist.Config{Open: s.stopping, Running: &s.running, Panics: config.Panics, Door: panicDoor})
 	// SDKs send the games' texts unchanged. An invalid byte in a player's name must not cost the game server its connection: see
 	// unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}

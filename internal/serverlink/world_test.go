@@ -54,6 +54,7 @@ type world struct {
 	moved   atomic.Int64 // the clock is ahead by so much
 	hold    atomic.Pointer[chan struct{}]
 	logged  *logtest.Log // nil: no log
+	queue   int          // commands that may wait; 0: the engine's default
 
 	engine  *engine.Engine
 	journal journal.Journal
@@ -121,7 +122,7 @@ func (w *world) start() {
 	if os.Getenv("MUSTER_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	e, err := engine.Open(context.Background(), engine.Config{Journal: heldJournal{j, w}, Archive: w.archive, Cell: w.cell, Now: w.now, Log: log})
+	e, err := engine.Open(context.Background(), engine.Config{Journal: heldJournal{j, w}, Archive: w.archive, Cell: w.cell, Now: w.now, Log: log, QueueMax: w.queue})
 	if err != nil {
 		w.Fatal(err)
 	}
