@@ -271,15 +271,3 @@ func (l *link) serverToken() (*agentproto.ServerToken, error) {
 		AuthToken: s.config.Secret.ProcessToken(cmd.Fleet, cmd.Compute, cmd.Registered.Registration, cmd.Generation),
 	}, nil
 }
-
-// deregister removes the compute of an agent whose last heartbeat announced its end.
-func (l *link) deregister() {
-	s := l.server
-	if s.current(l.compute()) != nil || s.stopping.Err() != nil {
-		return // a new agent has connected meanwhile
-	}
-	err := s.engine.Do(s.ctx, &hosting.DeregisterCompute{Fleet: l.compute().fleet, Name: l.compute().name})
-	if r, ok := errors.AsType[*domain.Refusal](err); err != nil && (!ok || r.Reason != domain.NotFound) {
-		s.log.Warn("the compute of a host agent that ended could not be deregistered", "compute", l.compute().name, "error", err)
-	}
-}

@@ -193,17 +193,6 @@ func (s *Server) keepHosts(now time.Time) {
 	}
 }
 
-// leave records that the agent of a host has ended, and its server processes with it.
-func (l *link) leave() {
-	s := l.server
-	if s.stopping.Err() != nil || s.current(l.compute()) != nil {
-		return // a new agent has connected meanwhile
-	}
-	if err := s.engine.Do(s.ctx, &hosts.Leave{Host: l.host}); err != nil {
-		s.log.Warn("the departure of a host could not be recorded", "host", l.host, "error", err)
-	}
-}
-
 // move moves a link to another compute, unless the link has ended.
 func (s *Server) move(l *link, to compute) {
 	s.mu.Lock()

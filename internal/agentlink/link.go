@@ -11,6 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/computetoken"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/steady"
@@ -209,6 +212,29 @@ func (l *link) dismiss(code uint16) {
 	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 }
 
+// ended reports to the core that an agent has ended, as its last heartbeat announced: a host has left with its server processes, another compute is
+// deregistered.
+func (l *link) ended() {
+	s := l.server
+	warned := false
+	s.reports.Make(func() error {
+		at := l.compute()
+		if s.current(at) != nil {
+			return nil // a new agent has connected meanwhile
+		}
+		var cmd kernel.Command = &hosting.DeregisterCompute{Fleet: at.fleet, Name: at.name}
+		if l.host != "" {
+			cmd = &hosts.Leave{Host: l.host}
+		}
+		err := s.engine.Do(s.ctx, cmd)
+		if r, refused := errors.AsType[*domain.Refusal](err); err != nil && !warned && (!refused || r.Reason != domain.NotFound) {
+			warned = true
+			s.log.Warn("the end of a host agent could not be recorded; the service tries again if that may pass", "fleet", at.fleet, "compute", at.name, "host", l.host, "error", err)
+		}
+		return err
+	})
+}
+
 // incoming handles an agent's frames.
 type incoming struct{ link *link }
 
@@ -257,11 +283,7 @@ func (x incoming) End(err error) {
 	if s.stopping.Err() == nil {
 		s.log.Debug("host agent disconnected", "fleet", l.compute().fleet, "compute", l.compute().name, "error", err)
 	}
-	switch {
-	case !last || !l.leaving.Load():
-	case l.host != "":
-		l.enqueue((*link).leave)
-	default:
-		l.enqueue((*link).deregister)
+	if last && l.leaving.Load() {
+		l.enqueue((*link).ended) // after what the agent has reported
 	}
 }

@@ -47,13 +47,11 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return newWorldOf(t, func(*cell.Config) {})
+	return newWorldOf(t, func(*engine.Config) {})
 }
 
-func newWorldOf(t testing.TB, change func(*cell.Config)) *world {
+func newWorldOf(t testing.TB, change func(*engine.Config)) *world {
 	t.Helper()
-	config := cell.DefaultConfig()
-	change(&config)
 	archive, err := archivepebble.Open(archivepebble.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +64,9 @@ func newWorldOf(t testing.TB, change func(*cell.Config)) *world {
 	if w.secret, err = identity.OpenCellSecret(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	if w.engine, err = engine.Open(t.Context(), engine.Config{Journal: journal, Archive: archive, Cell: config}); err != nil {
+	config := engine.Config{Journal: journal, Archive: archive, Cell: cell.DefaultConfig()}
+	change(&config)
+	if w.engine, err = engine.Open(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -349,6 +349,32 @@ func TestLastHeartbeat(t *testing.T) {
 	w.until("the compute to be deregistered", func() bool { return !registered() })
 }
 
+// The end of an agent while the engine takes no more commands is recorded soon after it takes them again.
+func TestEndWhileOverloaded(t *testing.T) {
+	w := newWorldOf(t, func(c *engine.Config) { c.QueueMax = 2 })
+	a := w.connect(w.query(testCompute))
+	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[]}`)
+	a.wait(`"StatusCode":200`)
+	release, reading := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = w.engine.ReadHere(context.WithoutCancel(t.Context()), func(*cell.View) error { close(reading); <-release; return nil })
+	}()
+	<-reading // the engine decides nothing
+	for now, most := w.engine.Waiting(); now < most; now, most = w.engine.Waiting() {
+		go func() { _ = w.engine.Do(context.WithoutCancel(t.Context()), &hosting.DeleteLocation{Name: "none"}) }()
+		time.Sleep(time.Millisecond)
+	}
+	_ = a.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "GameLift Agent requested WebSocket closure"))
+	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	time.Sleep(50 * time.Millisecond) // the report is refused
+	close(release)
+	w.until("the compute to be deregistered", func() bool {
+		ok := true
+		_ = w.engine.Read(t.Context(), func(v *cell.View) error { _, ok = v.Compute(testFleet, testCompute); return nil })
+		return !ok
+	})
+}
+
 // The compute is removed with its agent even when an older connection of that agent ends last. It stays if a new agent has connected meanwhile.
 func TestOlderConnectionEndsLast(t *testing.T) {
 	for _, succeeded := range []bool{false, true} {
@@ -389,7 +415,7 @@ func TestOlderConnectionEndsLast(t *testing.T) {
 
 // Terminating a game session ends its process through the agent: at once if it is forced, otherwise if the process has not ended in time.
 func TestTerminatedByTheAgent(t *testing.T) {
-	w := newWorldOf(t, func(c *cell.Config) { c.Hosting.TerminateGrace = time.Millisecond })
+	w := newWorldOf(t, func(c *engine.Config) { c.Cell.Hosting.TerminateGrace = time.Millisecond })
 	if w.door.Has(testFleet, testCompute) {
 		t.Error("the compute has an agent before there is one")
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/insist"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/warm"
@@ -87,6 +88,7 @@ type Server struct {
 	ctx      context.Context // never ends: started work is completed
 	unfollow func()
 	running  warm.Group
+	reports  *insist.Reports
 	calls    *callstats.Door
 	refusals *signin.Refusals
 	counters counters
@@ -143,6 +145,7 @@ func New(ctx context.Context, config Config) *Server {
 		config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), agents: map[compute][]*link{},
 		calls: config.Calls.Door("host_agents", actions...), refusals: signin.NewRefusals(config.Log, "host agent refused"),
 	}
+	s.reports = insist.New(insist.Config{Open: ctx, Running: &s.running, Panics: config.Panics, Door: panicDoor})
 	s.reading = frames.Config{MessageMax: agentproto.MessageMax, Pace: pace, Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.ProcessActivated), new(hosting.GameSessionActivated), new(hosting.ProcessEnded),
 		new(hosting.FleetChanged), new(hosting.ComputeRegistered), new(hosting.ComputeRemoved), new(hosting.TokenIssued),
