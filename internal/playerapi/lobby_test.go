@@ -46,10 +46,10 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 func newLobbyWith(t testing.TB, with engine.Config, change func(*Config)) *lobby {
 	t.Helper()
 	x := &lobby{TB: t, now: time.Now()}
-	players := flow.DefaultConfig()
-	config := cell.DefaultConfig()
-	config.PlayerFlow.Flow = &players
-	with.Cell, with.Now = config, x.clock
+	if with.Cell.PlayerFlow.Flow == nil {
+		with.Cell = cellOf(flow.DefaultConfig())
+	}
+	with.Now = x.clock
 	e := enginetest.Open(t, with)
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
@@ -67,6 +67,12 @@ func newLobbyWith(t testing.TB, with engine.Config, change func(*Config)) *lobby
 	x.door.Lead()
 	t.Cleanup(x.door.Close)
 	return x
+}
+
+func cellOf(players flow.Config) cell.Config {
+	c := cell.DefaultConfig()
+	c.PlayerFlow.Flow = &players
+	return c
 }
 
 func (x *lobby) clock() time.Time {

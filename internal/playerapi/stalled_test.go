@@ -48,14 +48,14 @@ func (j *stalledJournal) goOn() {
 	}
 }
 
-func stallingLobby(t *testing.T, change func(*Config)) (*lobby, *stalledJournal) {
+func stallingLobby(t *testing.T, players flow.Config) (*lobby, *stalledJournal) {
 	t.Helper()
 	disk, err := journaltest.NewMemory(1).Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &stalledJournal{Journal: disk}
-	x := newLobbyWith(t, engine.Config{Journal: j}, change)
+	x := newLobbyWith(t, engine.Config{Journal: j, Cell: cellOf(players)}, nil)
 	t.Cleanup(j.goOn) // before the door and the engine are closed
 	return x, j
 }
@@ -111,7 +111,7 @@ func (x *lobby) stream(server *httptest.Server, token string) *streamed {
 // for its state, and its number for where to continue.
 func TestNoSyncWithoutState(t *testing.T) {
 	t.Run("stream", func(t *testing.T) {
-		x, j := stallingLobby(t, nil)
+		x, j := stallingLobby(t, flow.DefaultConfig())
 		server := httptest.NewServer(x.door.Player())
 		defer server.Close()
 		token := x.login("anna")
@@ -139,7 +139,7 @@ func TestNoSyncWithoutState(t *testing.T) {
 		}
 	})
 	t.Run("poll", func(t *testing.T) {
-		x, j := stallingLobby(t, nil)
+		x, j := stallingLobby(t, flow.DefaultConfig())
 		token := x.login("anna")
 		j.stall()
 		answered := make(chan map[string]any, 1)
@@ -197,4 +197,26 @@ func TestLostStreamIsReported(t *testing.T) {
 		})
 		return offline
 	})
+}
+
+// While a sign of life waits for the journal, the streams get their heartbeats.
+func TestHeartbeatsWhileStalled(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Sessions.PingInterval, players.Sessions.IdleExpiry = 20*time.Millisecond, 2*time.Second
+	x, j := stallingLobby(t, players)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	a, b := x.stream(server, x.login("anna")), x.stream(server, x.login("ben"))
+	for _, s := range []*streamed{a, b} {
+		x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+	}
+	j.stall()
+	x.until("a sign of life is being written", func() bool { return j.waiting.Load() == 1 })
+	time.Sleep(50 * time.Millisecond)
+	for _, s := range []*streamed{a, b} {
+		for len(s.messages) > 0 {
+			<-s.messages
+		}
+		x.until("a heartbeat", func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, `"ping"`) })
+	}
 }

@@ -38,9 +38,10 @@ type stream struct {
 
 	promised *flow.SessionConfig // what the client was greeted with
 
-	heard   atomic.Int64 // when the last frame came, as steady.Nanos
-	pinged  int64        // this and renewed belong to the goroutine of watch
-	renewed int64
+	heard    atomic.Int64 // when the last frame came, as steady.Nanos
+	pinged   int64        // this and renewed belong to the goroutine of watch
+	renewed  int64
+	renewing atomic.Bool // a sign of life of its login session waits or is being recorded
 
 	mu      sync.Mutex
 	next    uint64 // number of the next event; 0: the client is not greeted yet

@@ -286,7 +286,7 @@ func (x *Streams) watch() {
 	}
 }
 
-// look does what is due for one stream.
+// look does what is due for one stream. It never waits for the journal, because one goroutine sends the heartbeats of all streams.
 func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	defer x.Panics.Confine(state.PanicDoor, s.drop)
 	// The intervals of the client's greeting still hold: the service sends heartbeats no less often, and gives the client no less time to answer.
@@ -297,10 +297,17 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 		s.pinged = now
 		s.beat()
 	}
-	if now-s.renewed > int64(config.IdleExpiry/10) {
+	if now-s.renewed > int64(config.IdleExpiry/10) && s.renewing.CompareAndSwap(false, true) {
 		s.renewed = now
-		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session, Node: s.node}) // a session that has ended closes its stream
+		x.reports.Make(s.renew)
 	}
+}
+
+// renew keeps the login session of a stream alive. The next renewal makes up for one that fails; a session that has ended closes its stream.
+func (s *stream) renew() error {
+	defer s.renewing.Store(false)
+	_ = s.of.State.Do(s.of.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session, Node: s.node})
+	return nil
 }
 
 // reads starts to read from a stream. It returns false if the door is closed.
