@@ -91,8 +91,10 @@ func (x *lobby) setAttributes(player string) {
 type streamed struct {
 	messages chan string
 	code     chan int
-	drop     func()
+	conn     *websocket.Conn
 }
+
+func (s *streamed) drop() { _ = s.conn.NetConn().Close() }
 
 func (x *lobby) stream(server *httptest.Server, token string) *streamed {
 	x.Helper()
@@ -101,7 +103,7 @@ func (x *lobby) stream(server *httptest.Server, token string) *streamed {
 	if err != nil {
 		x.Fatal(err)
 	}
-	s := &streamed{make(chan string, 1000), make(chan int, 1), func() { _ = c.NetConn().Close() }}
+	s := &streamed{make(chan string, 1000), make(chan int, 1), c}
 	x.Cleanup(s.drop)
 	go func() { s.code <- framestest.Listen(c, func(message []byte) { s.messages <- string(message) }) }()
 	return s
@@ -218,5 +220,27 @@ func TestHeartbeatsWhileStalled(t *testing.T) {
 			<-s.messages
 		}
 		x.until("a heartbeat", func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, `"ping"`) })
+	}
+}
+
+// While an acknowledgement waits for the journal, the client's answers to pings count as signs of life.
+func TestAcknowledgementsWhileStalled(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Sessions.PingInterval, players.Sessions.DeadAfter = 500*time.Millisecond, 2*time.Second
+	x, j := stallingLobby(t, players)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	s := x.stream(server, x.login("anna"))
+	x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+	j.stall()
+	x.setAttributes("ben")
+	x.until("a change is being written", func() bool { return j.waiting.Load() == 1 })
+	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","seq":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case code := <-s.code:
+		t.Errorf("the stream was closed with %d", code)
+	case <-time.After(2 * players.Sessions.DeadAfter):
 	}
 }

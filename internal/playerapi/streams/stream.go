@@ -50,6 +50,8 @@ type stream struct {
 	frames  int
 	begun   int  // the bytes of waiting that do not count, because the client begins with them
 	busy    bool // a goroutine is writing
+	acked   uint64
+	acking  bool // the acknowledgement acked waits or is being recorded
 	closed  bool // no further frame is accepted
 	over    bool // nothing more will come: the connection ends once the waiting frames are written
 }
@@ -253,9 +255,38 @@ func (s *stream) receive(data []byte) {
 		s.send(socket.Text, []byte(`{"type":"pong"}`))
 	case "pong":
 	case "ack":
-		cmd := &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: f.Seq}
-		_ = s.of.State.Do(s.of.ctx, cmd) // the close code informs a client whose session has ended
+		s.acknowledge(f.Seq)
 	default:
 		s.send(socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))
+	}
+}
+
+// acknowledge notes the number up to which the client has the events. It does not wait for the journal, so that the client's next frames count as
+// signs of life meanwhile.
+func (s *stream) acknowledge(seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acked = seq
+	if !s.acking {
+		s.acking = true
+		s.of.reports.Make(s.recordAck)
+	}
+}
+
+// recordAck records the client's last acknowledgement, and each that comes meanwhile. The next one makes up for one that fails; the close code
+// informs a client whose session has ended.
+func (s *stream) recordAck() error {
+	for {
+		s.mu.Lock()
+		seq := s.acked
+		s.mu.Unlock()
+		_ = s.of.State.Do(s.of.ctx, &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: seq})
+		s.mu.Lock()
+		if s.acked == seq {
+			s.acking = false
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
 	}
 }
