@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// clocks are the functions of package time that look at a clock or wait for one.
+// clocks are the functions of package time that read a clock or wait for one.
 var clocks = map[string]bool{
 	"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
 	"Tick": true, "NewTicker": true, "NewTimer": true,
 }
 
-// huntClocks looks for what imports do not show: the clock, random UUIDs, goroutines, and select with its random choice.
+// huntClocks looks for uses that imports do not show: the clock, random UUIDs, goroutines, and select with its random choice.
 func huntClocks(t *testing.T, p listedPackage) (complaints []string) {
 	t.Helper()
 	files := token.NewFileSet()

@@ -62,7 +62,7 @@ func (d *declared) addNames(file *ast.File, names []*ast.Ident, test bool) {
 	}
 }
 
-// has reports whether the code has what a name of the page stands for; known is false for a name of no form that the page uses.
+// has reports whether the code has the object that a name on the page stands for. known is false for a name whose form the page does not use.
 func (d *declared) has(name string, flags map[string]bool) (ok, known bool) {
 	switch {
 	case strings.HasPrefix(name, "--"):

@@ -64,7 +64,7 @@ func brokenLinks(path, page string, read func(path string) (text string, ok bool
 	return complaints, links
 }
 
-// documents yields what people read of the repository, by path: pages, Go files, schemas, and the scripts of the core.
+// documents yields the files of the repository that people read, by path: pages, Go files, schemas, and the scripts of the core.
 func documents(t *testing.T, root string) iter.Seq2[string, string] {
 	return func(yield func(path, text string) bool) {
 		core := filepath.Join(root, "internal", "domain") + string(filepath.Separator)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// languages are the packages of the core that are no nouns of clients: languages, algorithms and forms of storage.
+// languages are the packages of the core that clients have no noun for: languages, algorithms and forms of storage.
 var languages = []string{"kernel", "catalog", "keyvalue", "quota", "search", "searchindex", "ruleset", "matcher", "spelling", "excerpt", "chunk", "wire", "sorted", "answers", "commandcodec", "exit"}
 
 // mapped returns the packages that the table of ARCHITECTURE.md lists.
@@ -61,7 +61,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasADoor: the lists that the doors are made of name packages that exist, and every package of the core is a
+// TestEveryPackageHasADoor: the lists of the doors name existing packages, and every package of the core is a
 // noun, the cell, or a language.
 func TestEveryPackageHasADoor(t *testing.T) {
 	var core, internal []string

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// measuring are the packages that play clients of the service, as a client sees it.
+// measuring are the packages that act as clients of the service.
 var measuring = []string{"internal/bench", "internal/sim", "internal/demo", "internal/archive/archivetest"}
 
 // TestPrefixes checks that the prefix of an id stands in one place: the Prefix method of its kind.

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// secretNames are the names of what a client proves with. Hashes of such things are none: how many bytes of two hashes agree tells nothing about what was hashed.
+// secretNames are the names of values with which a client proves something. Hashes of them are not secrets: the number of equal bytes of two hashes reveals nothing about the hashed values.
 var secretNames = regexp.MustCompile(`(?i)^(secret|signature|mac|hmac|verifier|challenge|nonce|password|passphrase)$`)
 
-// comparedOtherwise are files that compare something of such a name, and no client waits for the outcome, or it is no secret.
+// comparedOtherwise are files that compare a value of such a name where no client waits for the outcome, or the value is no secret.
 var comparedOtherwise = []string{
 	"internal/datadir/datadir.go", "internal/datadir/key.go", "internal/datadir/problems.go", // a part of the data directory of this name
 	"internal/domain/access/losses.go", // the fingerprint of the cell's secret, at the start

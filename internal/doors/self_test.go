@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A check that never complains looks like a house in order, so it has to show that it can.
+// A check that never complains looks like one without findings, so it has to show that it can complain.
 func TestClosedDoorsAreNoticed(t *testing.T) {
 	cases := []struct {
 		from, to string

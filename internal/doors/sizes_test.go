@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A package or a type beyond these bounds is more than one thing (docs/decisions/0058-rooms-of-the-core.md).
+// A package or a type beyond these bounds has more than one purpose (docs/decisions/0058-rooms-of-the-core.md).
 const (
 	linesMax   = 9000 // of a package, without its tests
 	methodsMax = 120  // that one type declares
@@ -35,7 +35,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// measure lists what in a package exceeds the bounds.
+// measure reports what exceeds the bounds in a package.
 func measure(t *testing.T, sources [][]byte, linesMax, methodsMax int) (complaints []string) {
 	t.Helper()
 	lines, methods := 0, map[string]int{}

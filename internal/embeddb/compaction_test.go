@@ -68,7 +68,7 @@ func TestOneCompactionAtATime(t *testing.T) {
 	}
 }
 
-// The further compactions are behind, the less they rest.
+// The more compactions lag, the less they pause.
 func TestCompactionsThatAreBehindHurry(t *testing.T) {
 	for _, test := range []struct {
 		name   string

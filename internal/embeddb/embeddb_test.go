@@ -63,7 +63,7 @@ func TestASecondProcessIsToldWhoHoldsTheDirectory(t *testing.T) {
 		t.Errorf("second open: got %q, want it to contain %q and %q", err, want, dir)
 	}
 
-	// The lock goes with its process, whatever the file beside it says.
+	// The lock ends with its process, whatever the file beside it says.
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Work rests four times as long as it takes, up to its budget, and not once the database closes.
+// Work pauses four times as long as it takes, up to its budget, and no longer once the database closes.
 func TestWorkInTheBackgroundRests(t *testing.T) {
 	work := func(p *Pace, stints int) time.Duration {
 		began := time.Now()

@@ -37,7 +37,7 @@ func TestTheNamesOfNewDirectoriesSurviveAPowerCut(t *testing.T) {
 	}
 }
 
-// cutAtMarker is a disk whose power is cut directly after a marker of a manifest was created. Its name alone survives of all that was not synced.
+// cutAtMarker is a disk whose power is cut directly after a manifest's marker was created. Of all unsynced data only the marker's name survives.
 type cutAtMarker struct {
 	*vfs.MemFS
 	after []*vfs.MemFS // what each cut left

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// TestAuditLog: entries are read from memory and from the archive, once each; they outlive all other archived records, and the log is whole
+// TestAuditLog: entries are read from memory and from the archive, once each. They outlive all other archived records, and the log is whole
 // before and after the oldest ones have expired.
 func TestAuditLog(t *testing.T) {
 	config := cell.DefaultConfig()
@@ -142,7 +142,7 @@ func TestAuditFilter(t *testing.T) {
 	}
 }
 
-// TestAuditLogAtAnyNode: every node takes changes that are recorded, fills in their results, and has the whole log at once.
+// TestAuditLogAtAnyNode: every node accepts recorded changes, fills in their results, and has the whole log at once.
 func TestAuditLogAtAnyNode(t *testing.T) {
 	c, w := newWired(t, 3, engine.Config{})
 	if err := w.lead(c.members[0], nil); err != nil {

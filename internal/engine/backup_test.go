@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// wantAfter fails unless a frozen state is that after its entry of the journal.
+// wantAfter fails unless a frozen state equals the state after its entry in the journal.
 func wantAfter(t *testing.T, f *engine.Frozen, j journal.Journal) {
 	t.Helper()
 	replayed := cell.New(cell.DefaultConfig())
@@ -148,7 +148,7 @@ func TestBackupOfAReplica(t *testing.T) {
 	c.house(leader).must(&hosting.CreateLocation{Name: "custom-later"})
 }
 
-// The journal behind the last backup stays for the next one, until it has grown too large.
+// The journal after the last backup is kept for the next one, until it has grown too large.
 func TestJournalKeptForBackups(t *testing.T) {
 	h := newHouse(t, engine.Config{SnapshotEvery: 1, JournalKept: 4096})
 	h.must(&hosting.CreateLocation{Name: "custom-first"})

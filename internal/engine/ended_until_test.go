@@ -105,7 +105,7 @@ func TestPartyChangesUntil(t *testing.T) {
 	}
 }
 
-// Where very much has ended in a minute, a search leaves it out, says so, and comes to its end.
+// If very many records ended in one minute, a search omits them, says so, and ends.
 func TestEndedUntilIsBounded(t *testing.T) {
 	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	h := newHouse(t, engine.Config{Clock: clock})

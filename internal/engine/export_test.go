@@ -15,7 +15,7 @@ func (e *Engine) Freeze() *kernel.Snapshot {
 	return e.seq.Cell().Freeze()
 }
 
-// Void makes final that a request had no effect.
+// Void records that a request has no effect.
 func (e *Engine) Void(once *answers.Once, err error) error {
 	return e.void(context.Background(), once, err)
 }

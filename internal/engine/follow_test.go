@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// TestFollowersSeeEverythingInOrder: each follower gets the kinds that it follows, in the order of the journal, also a slow one.
+// TestFollowersSeeEverythingInOrder: each follower, even a slow one, gets the kinds that it follows, in the order of the journal.
 func TestFollowersSeeEverythingInOrder(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()

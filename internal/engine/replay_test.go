@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// written is a journal in memory that fails behind its last entry, if there is an error.
+// written is a journal in memory that fails after its last entry, if there is an error.
 type written struct {
 	store
 	entries []journal.Entry
@@ -97,7 +97,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayErrors: what is before the damage is applied, and the reader has ended.
+// TestReplayErrors: the entries before the damage are applied, and the reader has ended.
 func TestReplayErrors(t *testing.T) {
 	const entries, some = 1000, 700
 	w, afterSome, _ := write(t, entries, some)

@@ -80,7 +80,7 @@ func TestDeadlines(t *testing.T) {
 	until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
 }
 
-// TestPauses: a process that stood still has lost no time of those who wait for it. What lasts shorter counts.
+// TestPauses: a pause of the process does not count for deadlines that wait for it. Shorter pauses count.
 func TestPauses(t *testing.T) {
 	c := newClock()
 	config := engine.Config{Now: c.time}
@@ -110,7 +110,7 @@ func TestPauses(t *testing.T) {
 	until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
 }
 
-// TestSignsOfLife: while a contact deadline is set, the journal gets an entry every second, which bounds the error of the downtime.
+// TestSignsOfLife: while a contact deadline is set, the journal gets an entry every second, which bounds the error of the measured downtime.
 func TestSignsOfLife(t *testing.T) {
 	c := newClock()
 	h := newHouse(t, engine.Config{Now: c.time})

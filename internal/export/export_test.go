@@ -88,7 +88,7 @@ func unzipped(t *testing.T, path string) []byte {
 	return text
 }
 
-// Wherever a run is cut, the runs together have each record once, in order.
+// Wherever a run is interrupted, the runs together have each record once, in order.
 func TestEachRecordOnce(t *testing.T) {
 	a, h := newArchive(t, 300)
 	whole := stream(t, a, h)
@@ -189,7 +189,7 @@ func TestForeignFile(t *testing.T) {
 	}
 }
 
-// Kinds that are not wanted are left out, and so are records outside of the span and those of the audit log.
+// Unselected kinds are left out, and so are records outside of the period and those of the audit log.
 func TestWhatIsExported(t *testing.T) {
 	a, h := newArchive(t, 10)
 	put := func(r archive.Record) {

@@ -37,7 +37,7 @@ type panicking struct{ ended error }
 
 func (p *panicking) End(err error) { p.ended = err }
 
-// A flood is taken at the pace that was set and no faster.
+// A flood is read only at the configured pace.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -63,7 +63,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// promises is a connection on which the head of a huge frame comes, and then nothing until it is closed.
+// promises is a connection on which the header of a huge frame arrives, and then nothing until it is closed.
 type promises struct {
 	net.Conn
 	rest  []byte
@@ -82,7 +82,7 @@ func (p *promises) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// The head of a frame reserves no room: a client must send what it wants to be kept.
+// The header of a frame reserves no memory: only bytes that a client has sent take memory.
 func TestPromisesTakeNoRoom(t *testing.T) {
 	const clients, size = 100, 8 << 20
 	var running warm.Group
@@ -105,7 +105,7 @@ func TestPromisesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// closable is a connection that notes that it was closed.
+// closable is a connection that records that it was closed.
 type closable struct {
 	pieces
 	closed bool

@@ -8,7 +8,7 @@ import (
 
 const someFleet = `"FleetId":"fleet-2b1e0c7a-6a0e-4c0e-8a57-0d9a4d1b7f10"`
 
-// elsewhereCalls is a right request for each operation that has no meaning on own hosts, and its answer: a code, or the
+// elsewhereCalls is a valid request for each operation that has no meaning on own hosts, and its answer: a code, or the
 // body. FLEET stands for a fleet that exists.
 var elsewhereCalls = []struct{ operation, body, want string }{
 	{"CreateScript", `{}`, codeInvalidRequest},

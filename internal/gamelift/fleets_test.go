@@ -143,7 +143,7 @@ func TestFleetsArePaged(t *testing.T) {
 	}
 }
 
-// Tools that wait until a fleet is gone, such as Terraform, ask until no object comes.
+// Tools that wait until a fleet is gone, such as Terraform, ask until no object is returned.
 func TestFleetsThatDoNotExistAreLeftOut(t *testing.T) {
 	h := newHall(t, time.Hour)
 	id := h.anywhere()

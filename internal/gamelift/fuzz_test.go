@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/sigv4"
 )
 
-// fuzzedInputs hold every kind of member there is between them.
+// fuzzedInputs together contain every kind of member.
 var fuzzedInputs = []string{
 	"CreatePlayerSession", "CreatePlayerSessions", "CreateFleet", "CreateGameSession", "DescribeFleetEvents", "StartMatchmaking",
 	"CreateScript", "StartGameSessionPlacement", "CreateContainerGroupDefinition", "PutScalingPolicy",

@@ -72,7 +72,7 @@ func TestGameServersAreClaimedAndUtilized(t *testing.T) {
 	})
 	refused(t, err, codeInvalidRequest)
 
-	// The other claim comes to nothing: after a minute the game server is free again.
+	// The other claim is not used: after a minute the game server is free again.
 	h.later(61 * time.Second)
 	h.eventually("the claim is over", func() bool {
 		got := must(h.sdk.DescribeGameServer(ctx, &gamelift.DescribeGameServerInput{GameServerGroupName: aws.String("arena"), GameServerId: aws.String("server-2")}))(t)

@@ -231,7 +231,7 @@ func TestRuntimeConfigurationActs(t *testing.T) {
 	}
 }
 
-// pool is a pool of hosts in the hands of a test.
+// pool is a pool of hosts that a test controls.
 type pool []capacity.Host
 
 func (p pool) EachHost(yield func(capacity.Host) bool) {
@@ -242,7 +242,7 @@ func (p pool) EachHost(yield func(capacity.Host) bool) {
 	}
 }
 
-// The instance view of hosts: what DescribeInstances lists is what DescribeFleetCapacity counts.
+// The instance view of hosts: DescribeInstances lists the hosts that DescribeFleetCapacity counts.
 func TestHostsOfAFleetOfABuild(t *testing.T) {
 	config := cell.DefaultConfig()
 	config.Pool = pool{

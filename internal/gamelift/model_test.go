@@ -71,7 +71,7 @@ func TestModelledErrorsHaveTheirStatus(t *testing.T) {
 	}
 }
 
-// Both codecs must carry every member of every type there is, and give back what they were given.
+// Both codecs must encode every member of every type, and decode it to the same value.
 func TestCodecsCarryEveryType(t *testing.T) {
 	plans := wirePlans{}
 	for _, op := range operations {

@@ -136,7 +136,7 @@ func TestPlacementChecks(t *testing.T) {
 	}
 }
 
-// How placements end without a game session, each of them also when it lies in the archive.
+// The ways in which placements end without a game session, each also after the placement was archived.
 func TestPlacementThatEndsWithoutSuccess(t *testing.T) {
 	h := newHall(t, time.Millisecond)
 	id := h.anywhere()
@@ -178,7 +178,7 @@ func TestPlacementThatEndsWithoutSuccess(t *testing.T) {
 	}
 }
 
-// A game session whose id an archived one had is in lists in its place.
+// In lists, a game session replaces an archived one with the same id.
 func TestGameSessionOfAPlacementTakesAnArchivedID(t *testing.T) {
 	h := newHall(t, time.Millisecond)
 	id := h.anywhere()

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// namesNothing are members whose names look like those of references, and which name no resource for policies: what an operation makes, filters, people and what
+// namesNothing are members whose names look like references, but which name no resource for policies: new objects, filters, people and objects that
 // this service does not have.
 var namesNothing = strings.Fields(`ComputeName ContainerGroupDefinitionName ContainerName CreatorId DeploymentId DnsName FleetRoleArn GameLiftAwsAccountId
 	GameServerContainerGroupDefinitionName GameServerId GameSessionName InstanceId InstanceIds InstanceRoleArn MetricName PeerVpcAwsAccountId PeerVpcId
@@ -166,7 +166,7 @@ func TestPoliciesSeeResources(t *testing.T) {
 	}
 }
 
-// A denial has the code and the words of AWS, at the wire.
+// A denial has AWS's code and text on the wire.
 func TestDenialOnTheWire(t *testing.T) {
 	h := newHall(t, time.Hour)
 	keys := identity.NewKeys(h.secret, time.Now)

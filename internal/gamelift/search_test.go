@@ -130,7 +130,7 @@ func TestSearchPages(t *testing.T) {
 	t.Error("without a sort expression all searches give the same game sessions first")
 }
 
-// TestSearchPagesOfLongNames: what a page token carries has to fit in it.
+// TestSearchPagesOfLongNames: the content of a page token has to fit into it.
 func TestSearchPagesOfLongNames(t *testing.T) {
 	h := newHall(t, time.Hour)
 	fleetID := h.anywhere()

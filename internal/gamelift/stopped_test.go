@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// A disk that is full stops the engine. Who calls must be told that it is us, and why.
+// A full disk stops the engine. Callers must be told that the service is the cause, and why.
 func TestStoppedEngineIsUnavailable(t *testing.T) {
 	var lines logLines
 	h := NewHandler(&Service{}, Config{Keys: keysForTest(), Log: slog.New(slog.NewTextHandler(&lines, nil))})

@@ -8,7 +8,7 @@ import (
 
 var update = flag.Bool("update", false, "write the document anew")
 
-// The document in the repository is that of the table.
+// The document in the repository matches the table.
 func TestDocument(t *testing.T) {
 	const path = "../../docs/metrics.md"
 	if *update {

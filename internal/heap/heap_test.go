@@ -26,7 +26,7 @@ func TestTheNextCollectionComesAtTheFloor(t *testing.T) {
 	}
 }
 
-// A heap that is larger than the floor has no more room for garbage than without it; when it is small again the floor is back.
+// A heap that is larger than the floor has no more room for garbage than without a floor. When the heap is small again, the floor applies again.
 func TestALargeHeapDoesWithoutTheFloor(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const floor = 64 << 20
@@ -62,7 +62,7 @@ func TestTheFloorRisesWhileCollectionsFollowEachOtherFast(t *testing.T) {
 	collect(5, time.Minute, 64)
 }
 
-// collectUntil collects garbage until the next collection comes at such a size: finalizers run some time after one.
+// collectUntil collects garbage until the size of the next collection satisfies ok, because finalizers run some time after a collection.
 func collectUntil(t *testing.T, what string, ok func(goal uint64) bool) {
 	t.Helper()
 	for range 10_000 {

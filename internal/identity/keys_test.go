@@ -63,7 +63,7 @@ func TestLifeEndsWithTheRevocation(t *testing.T) {
 	<-late
 }
 
-// A key with another role is another key: what was opened with the old role ends.
+// A key with another role is another key: connections that were opened with the old role end.
 func TestLifeEndsWithTheRole(t *testing.T) {
 	keys := newTestKeys(t, access.Key{ID: "MUST1", Role: Admin})
 	found, _ := keys.Find("MUST1")

@@ -54,7 +54,7 @@ func mustFind(t *testing.T, keys *Keys, id string) AccessKey {
 	return key
 }
 
-// Policies of a key and of its role hold together, and a change of them ends what the key has opened, but not what other keys have.
+// Policies of a key and of its role apply together. A change of them ends the connections of this key, but not those of other keys.
 func TestPoliciesOfKeys(t *testing.T) {
 	keys := newTestKeys(t, access.Key{ID: "CI", Role: Admin, Account: DefaultAccount}, access.Key{ID: "OPS", Role: Admin, Account: DefaultAccount}, access.Key{ID: "LOBBY", Role: Backend})
 	var l laws
@@ -122,7 +122,7 @@ func TestUnreadablePolicy(t *testing.T) {
 	}
 }
 
-// Temporary credentials have the policies of the key behind them whatever role they are of, and those of people the policies of their groups.
+// Temporary credentials have the policies of the key that issued them, whatever their role. Those of people have the policies of their groups.
 func TestPoliciesOfSessions(t *testing.T) {
 	x := newIssuer(t)
 	x.ChangeSignIns(map[string]SignIn{"signin-1": {access.Roles(Admin), []string{"designers"}}}, nil)

@@ -37,7 +37,7 @@ func TestCellSecretIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A flipped bit anywhere in the file is noticed, and so is one that is cut.
+// A flipped bit anywhere in the file is detected, and so is a truncated file.
 func TestDamagedCellSecretIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	want, err := OpenCellSecret(dir)
@@ -91,7 +91,7 @@ func TestProcessToken(t *testing.T) {
 	if again := secret.ProcessToken("fleet-1", "DesktopPC", unregistered, 1); !Equal(again, token) {
 		t.Errorf("derived again: %s, want %s", again, token)
 	}
-	// The values themselves are a promise: tokens given out before an update go on working.
+	// These exact values are guaranteed: tokens that were issued before an update stay valid.
 	if want := "1e88b5d2-8300-878c-8140-926aa846a5f1"; token != want {
 		t.Errorf("got %s, want %s", token, want)
 	}

@@ -69,7 +69,7 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 	}
 }
 
-// All temporary credentials of a key are one holder, however their sessions are called.
+// All temporary credentials of a key are one holder, whatever the names of their sessions.
 func TestHolder(t *testing.T) {
 	x := newIssuer(t)
 	for _, c := range []Credentials{x.issue("a-1", Backend, time.Hour), x.issue("a-2", Client, time.Hour), x.issue("", Backend, time.Hour)} {
@@ -152,7 +152,7 @@ func TestSessionExpires(t *testing.T) {
 	}
 }
 
-// A revocation is forgotten when the last credentials that it can mean have ended, so the grace makes none live longer.
+// A revocation is dropped when the last credentials to which it can apply have expired, so the grace does not extend the life of any.
 func TestGraceKeepsWithinTheLongestLife(t *testing.T) {
 	x := newIssuer(t)
 	c := x.issue("a", Backend, access.CredentialsLifeMax)
@@ -211,7 +211,7 @@ func TestRevokedSessions(t *testing.T) {
 	alive("after its key has another role", fourth, false)
 }
 
-// A sign-in session ends at the moment at which credentials of it are used for the first time.
+// A sign-in session ends at the same moment at which its credentials are used for the first time.
 func TestAttackFirstUseAtSignOut(t *testing.T) {
 	x := newIssuer(t)
 	for range 200 {
@@ -295,7 +295,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// Side by side: what finding the key of a request takes.
+// BenchmarkFindSession compares the cost of finding the key of a request.
 func BenchmarkFindSession(b *testing.B) {
 	x := newIssuer(b)
 	c := x.issue("a", Backend, time.Hour)

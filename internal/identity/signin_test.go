@@ -14,7 +14,7 @@ func (x *issuer) issueTo(signIn string, role Role) Credentials {
 	return x.Issue(Session{Source: FromPerson, SignIn: signIn, Holder: "studio/ann", Name: "ann", Role: role, Account: DefaultAccount}, time.Hour)
 }
 
-// Temporary credentials of a person work as long as the sign-in session goes on and its roles cover theirs.
+// Temporary credentials of a person are valid as long as the sign-in session lasts and its roles include theirs.
 func TestCredentialsOfAPerson(t *testing.T) {
 	x := newIssuer(t)
 	works := func(what string, c Credentials, want bool) AccessKey {

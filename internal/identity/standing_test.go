@@ -17,7 +17,7 @@ func (x *issuer) change(f func(*access.Key)) {
 	x.Publish(x.all)
 }
 
-// A key, its temporary credentials and what they opened end at the time that the key expires, whatever the state has noticed by then.
+// A key, its temporary credentials and their connections end when the key expires, whether or not the state has noticed that.
 func TestKeyExpires(t *testing.T) {
 	x := newIssuer(t)
 	end := x.at.Add(time.Hour)
@@ -112,7 +112,7 @@ func TestKeyWorksFromItsNetworks(t *testing.T) {
 	}
 }
 
-// A change of the networks ends what the key and its temporary credentials have opened, as a change of policies does, because game servers that are still in them may go on.
+// Like a change of policies, a change of the networks ends the connections of the key and its temporary credentials. Game servers within the new networks may reconnect.
 func TestNetworksChangeInUse(t *testing.T) {
 	x := newIssuer(t)
 	key, _ := x.Find("LOBBY")
@@ -142,7 +142,7 @@ func TestNetworksChangeInUse(t *testing.T) {
 	}
 }
 
-// The last use of a key is that of its temporary credentials, too, and is noted once in a while.
+// Uses of a key's temporary credentials also count for its last use, which is recorded once in a while.
 func TestLastUse(t *testing.T) {
 	x := newIssuer(t)
 	if got := x.Uses(); len(got) != 0 {

@@ -65,7 +65,7 @@ func (s *signer) client(name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// Authorities are taken from and added to a running port, while clients connect. What cannot be used changes nothing.
+// Authorities are removed from and added to a running port while clients connect. Unusable files change nothing.
 func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	old, next := newSigner(t, "old"), newSigner(t, "next")
 	path := filepath.Join(t.TempDir(), "clients.pem")

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// A connection that a WebSocket door takes over has nothing left of its handshake, and loses nothing that came early.
+// A connection that a WebSocket door takes over keeps no memory of its handshake, and loses no bytes that arrived early.
 func TestHandshakesLeaveNothingBehind(t *testing.T) {
 	if n := len(readBuffers) + len(lastRead); n != 3 {
 		t.Fatalf("crypto/tls has %d of the buffers that are looked for by name, want 3: what does it keep now?", n)
@@ -66,7 +66,7 @@ func TestHandshakesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Nothing reaches into crypto/tls unless the operator asks for it.
+// The internals of crypto/tls are not touched unless the operator configures that.
 func TestBuffersAreLeftAlone(t *testing.T) {
 	ca := authority(t)
 	taken := make(chan net.Conn, 1)

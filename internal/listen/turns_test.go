@@ -64,7 +64,7 @@ func greeted(t *testing.T, c net.Conn, about ...any) {
 	}
 }
 
-// While handshakes have all turns, those that come later wait, and one whose client goes meanwhile is never computed.
+// While handshakes use all turns, later ones wait, and a handshake whose client disconnects meanwhile is never computed.
 func TestHandshakesTakeTurns(t *testing.T) {
 	w := &workshop{certificate: authority(t).Certificate, open: make(chan struct{})}
 	s := serve(t, Config{Handler: http.HandlerFunc(hello), Certificate: w.Certificate})
@@ -98,7 +98,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	}
 }
 
-// Neither clients that stop in the middle of their hello nor those that are silent after it take anything from others.
+// Clients that stop in the middle of their hello, or are silent after it, keep no turn from others.
 func TestSlowHandshakesKeepNoTurn(t *testing.T) {
 	ca := authority(t)
 	s := serve(t, Config{Handler: http.HandlerFunc(hello), Certificate: ca.Certificate})
@@ -137,7 +137,7 @@ func TestHellosInPieces(t *testing.T) {
 	}
 }
 
-// A record that is too long is answered at once: what is wrong with it does not wait for the rest.
+// A record that is too long is refused at once, without waiting for the rest of it.
 func TestTooLongARecord(t *testing.T) {
 	s := serve(t, Config{Handler: http.HandlerFunc(hello), Certificate: authority(t).Certificate})
 	c := send(t, s, []byte{tlsHandshake, 3, 1, 0xFF, 0xFF})

@@ -64,7 +64,7 @@ func TestStreamOverTheLocalDoor(t *testing.T) {
 	}
 }
 
-// An answer that another program has sent, or has changed on its way, is not taken.
+// An answer that another program has sent, or has altered in transit, is refused.
 func TestStreamWithoutProof(t *testing.T) {
 	h := newHouse(t)
 	h.door.config.Stream = func(_ context.Context, to io.Writer, _ StreamRequest) (s backup.Summary, err error) {

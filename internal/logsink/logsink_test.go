@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// output is one that a test holds, or breaks.
+// output is an output that a test blocks or breaks.
 type output struct {
 	mu   sync.Mutex
 	all  bytes.Buffer
@@ -59,7 +59,7 @@ func mustBe(t *testing.T, s *Sink, lost uint64, why error) {
 	}
 }
 
-// A line is written when Write returns, so nothing of it is missing when the program crashes afterwards.
+// A line is written when Write returns, so it is complete even if the program crashes afterwards.
 func TestLinesAreWrittenAtOnce(t *testing.T) {
 	var o output
 	s := New(&o)

@@ -74,7 +74,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%+v: got %q, want %q", c.search, got, c.want)
 		}
 	}
-	// Only who wants it pays for a look at each compute, and who has enough for nothing more.
+	// Only a caller that requests it pays for a look at each compute, and a caller that has enough results pays for no more.
 	*asked = nil
 	find(t, f, lookup.Search{Text: "x"})
 	if slices.Contains(*asked, "process") {

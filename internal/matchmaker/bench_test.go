@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// BenchmarkTickets starts tickets of one player with 4 attributes and 5 latencies, and says what each of them costs in
-// memory while it waits.
+// BenchmarkTickets starts tickets of one player with 4 attributes and 5 latencies, and reports the memory of each
+// while it waits.
 func BenchmarkTickets(b *testing.B) {
 	rules, _ := ruleset.Parse(duel)
 	c := cell.New(cell.DefaultConfig())

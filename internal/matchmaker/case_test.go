@@ -9,7 +9,7 @@ import (
 )
 
 // acceptanceCase is one of the acceptance cases of matchmaking: a rule set, tickets that arrive over virtual time, and
-// what must come out. What the keys mean: docs/spec/flexmatch-cases.md#keys.
+// the expected results. docs/spec/flexmatch-cases.md#keys explains the keys.
 type acceptanceCase struct {
 	Name          string
 	RuleSet       json.RawMessage

@@ -228,7 +228,7 @@ func detailOf(x *notice.Match) map[string]any {
 	return detail
 }
 
-// includes reports whether everything that is wanted is there. Of objects further members may be there.
+// includes reports whether have contains everything in want. Objects may have further members.
 func includes(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

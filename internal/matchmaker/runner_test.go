@@ -160,7 +160,7 @@ func TestRunnerGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// TestNextOffice: nodes take over from each other while tickets arrive. Each ticket is matched, and a node that rests says nothing.
+// TestNextOffice: the leader changes while tickets arrive. Each ticket is matched, and a node that does not lead logs nothing.
 func TestNextOffice(t *testing.T) {
 	h := newHouse(t)
 	other := New(h.runner.config)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// told notes what parts do.
+// told records the calls of parts.
 type told struct {
 	mu  sync.Mutex
 	all []string
@@ -26,7 +26,7 @@ func (w *worker) say(what string) {
 func (w *worker) Lead() { w.say("leads") }
 func (w *worker) Rest() { w.say("rests") }
 
-// The part of a slot leads only while the slot does, and never beside the one before.
+// The part of a slot leads only while the slot does, and never at the same time as the previous part.
 func TestSlot(t *testing.T) {
 	var s Slot[*worker]
 	said := &told{}
@@ -45,7 +45,7 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-// Replacing the part while the office changes hands leaves each part as it should be.
+// Replacing the part while leadership changes leaves each part in the correct state.
 func TestSlotAtOnce(t *testing.T) {
 	var s Slot[*worker]
 	said := &told{}

@@ -127,7 +127,7 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 	}
 }
 
-// A door that is none is refused: an empty list would say that nothing has happened there.
+// An unknown door is refused: an empty list would mean that nothing has happened there.
 func TestAuditOfADoorThatIsNone(t *testing.T) {
 	if _, err := AuditFilter(url.Values{"door": {"sign_in"}}); err == nil || !strings.Contains(err.Error(), `door "sign_in": want one of`) {
 		t.Errorf("got %v", err)

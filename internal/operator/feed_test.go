@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// as does what a person does, who is in the audit log with a reason.
+// as executes a command for a person, who is in the audit log with a reason.
 func (o *office) as(who, reason string, cmd kernel.Command) {
 	o.Helper()
 	ctx := audit.With(o.Context(), domainaudit.Origin{Principal: who, Door: domainaudit.DoorAPI, Operation: "Change", Reason: reason})
@@ -47,7 +47,7 @@ func (o *office) feed(kind, id string, query ...string) (f Feed) {
 	return f
 }
 
-// pages reads a feed to its end, a page of so many after the other.
+// pages reads a feed to its end, in pages of limit entries.
 func (o *office) pages(kind, id string, limit int, query ...string) (all []FeedEntry) {
 	o.Helper()
 	after := ""
@@ -88,7 +88,7 @@ func (o *office) placed(id, process string) (fleet.Key, session.ID, domain.Playe
 	return key, session.ID(p.Game), wish.Players[0].ID
 }
 
-// TestFeedOfAGameSession: what happened to it, its placement, its server process and its players is in one list, the latest first, with who changed it.
+// TestFeedOfAGameSession: the events of a game session, its placement, its server process and its players are in one list, the latest first, each with its principal.
 func TestFeedOfAGameSession(t *testing.T) {
 	o := newOffice(t)
 	key, game, seat := o.placed("p1", "s1")
@@ -133,7 +133,7 @@ func TestFeedOfAGameSession(t *testing.T) {
 	}
 }
 
-// TestPagesOfAFeed: pages of any size show the same entries in the same order as large ones, each once, although no page reads all that there is.
+// TestPagesOfAFeed: pages of any size show the same entries in the same order as large ones, each once, although no page reads the whole feed.
 func TestPagesOfAFeed(t *testing.T) {
 	o := newOffice(t)
 	for i := range 2*feedSeats + 5 {
@@ -185,7 +185,7 @@ func TestPagesOfAFeed(t *testing.T) {
 	}
 }
 
-// TestFeedsThatAreRefused: what cannot be read says so, with what was expected. An object that is gone still has a feed if people have changed it.
+// TestFeedsThatAreRefused: the refusal of an invalid request says what was expected. A deleted object still has a feed if people have changed it.
 func TestFeedsThatAreRefused(t *testing.T) {
 	o := newOffice(t)
 	for query, want := range map[string]string{

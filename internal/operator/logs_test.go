@@ -149,7 +149,7 @@ func TestLogsOfAnotherNode(t *testing.T) {
 	}
 }
 
-// Output whose last part is long ago ends well: its reader gets the end, and the reason.
+// Output whose last part was sent long ago ends without an error: its reader gets the end, and the reason.
 func TestEndAfterSilence(t *testing.T) {
 	port := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)

@@ -114,7 +114,7 @@ func (o *office) later(d time.Duration) {
 	o.engine.Poke()
 }
 
-// want checks status, a part of the sentence, and the time line.
+// want checks the status, a part of the reason, and the timeline.
 func (o *office) want(x Explanation, status, why string, timeline ...string) {
 	o.Helper()
 	var what []string
@@ -268,7 +268,7 @@ func TestWhyAProcessGetsNoGameSession(t *testing.T) {
 	look("it said so itself")
 }
 
-// An ended process has no connection to speak of, even if its socket is still open; a process id that is used again is counted.
+// An ended process counts as not connected, even if its socket is still open. Reuses of a process id are counted.
 func TestLivesOfAProcess(t *testing.T) {
 	o := newOffice(t)
 	key := o.ready("s1")

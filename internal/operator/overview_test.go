@@ -116,7 +116,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// Lists are bounded, and what is beyond is counted.
+// Lists are bounded, and items beyond the bound are counted.
 func TestOverviewIsBounded(t *testing.T) {
 	o := newOffice(t)
 	for i := range overviewMost {
@@ -172,7 +172,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The overview is only for those who may look.
+// The overview requires the permission to read.
 func TestOverviewNeedsAKey(t *testing.T) {
 	o := newOffice(t)
 	for _, path := range []string{OverviewPath, OverviewPath + "/fleets/fleet-1", OverviewPath + "/players/ann", FindPath + "/ann"} {

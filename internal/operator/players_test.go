@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
-// A player who waits for a host is not told more by player flow; the placement knows why.
+// Player flow does not know why a player waits for a host, but the placement does.
 func TestPlayerWhoWaitsForAHost(t *testing.T) {
 	now := domain.TimeOf(time.Unix(1_700_000_000, 0))
 	s := standing{line: inspection.PlayerLine{Since: now.Add(-90 * time.Second)}}

@@ -50,7 +50,7 @@ func (o *office) ticket(id string, skill float64, mode string) {
 	o.do(&matchmaking.StartMatchmaking{Configuration: "duel", ID: id, Chosen: true, Players: []matchmaking.Player{p}})
 }
 
-// explained asks until the answer is as it will be once the matcher has caught up.
+// explained asks until the matcher has caught up and the answer is ready.
 func (o *office) explained(id string, ready func(*Explanation) bool) Explanation {
 	o.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -122,7 +122,7 @@ func TestTicketThatEndedIsExplained(t *testing.T) {
 	}
 }
 
-// configuration makes one for the duel's rules.
+// configuration makes a configuration for the duel's rules.
 func (o *office) configuration(name string, change func(*matchmaking.Configuration)) {
 	o.Helper()
 	c := matchmaking.Configuration{Name: name, Region: "us-east-1", RuleSet: "duel", Standalone: true, RequestTimeout: 2 * time.Hour}

@@ -86,7 +86,7 @@ func TestAttackSignOutRace(t *testing.T) {
 	}
 }
 
-// An administrator is moved to another group at the provider, and has administrators' credentials, streams, and a program that remembers the old roles.
+// An administrator is moved to another group at the provider, but still has administrators' credentials, streams, and a program that remembers the old roles.
 func TestAttackGroupsChange(t *testing.T) {
 	p := providertest.New(t)
 	p.Person("ann", map[string]any{"groups": []string{"ops"}})
@@ -137,7 +137,7 @@ func TestAttackGroupsChange(t *testing.T) {
 	}
 }
 
-// A stranger learns nothing about who exists from the answer to a wrong link or passkey, nor from the work that it takes: the clock of a test would not tell, so allocations count.
+// Neither the answer to a wrong link or passkey nor the work for it reveals whether a person exists. The test compares allocations, because its clock is not precise enough.
 func TestAttackWhoExists(t *testing.T) {
 	x := newHouse(t, map[string]any{})
 	person := &domainpeople.CreatePerson{Person: domainpeople.Person{ID: domainpeople.ID{1}.String(), Name: "ann"}}

@@ -101,7 +101,7 @@ func TestBackChannelLogout(t *testing.T) {
 	send("e", nil)
 	still("the person", false, false, false, true)
 
-	// A repeat, at any time, ends nothing that has begun since.
+	// A later repeat does not end sessions that have begun since.
 	again := p.Signed(logoutClaims(p, "e", nil))
 	back := x.signedIn(p, "ann", "s4")
 	if status, text := x.logout("studio", again); status != http.StatusBadRequest || !strings.Contains(text, "used before") {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/playerrates"
 )
 
-// TestBudgetInHeaders: an answer says what its caller may still call, as the draft on such headers has it, and a refusal when it is
-// worth another try.
+// TestBudgetInHeaders: an answer has the caller's remaining budget, in the headers of the draft, and a refusal has the time of the next
+// possible attempt.
 func TestBudgetInHeaders(t *testing.T) {
 	kinds, err := playerrates.Parse("party=1/m:3 get-flow=off partner=30/m:2")
 	if err != nil {

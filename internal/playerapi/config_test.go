@@ -70,7 +70,7 @@ func TestOperatorsConfigure(t *testing.T) {
 	}
 }
 
-// All that is wrong with a change is said, and nothing of it counts.
+// All errors of a change are reported, and no part of it takes effect.
 func TestOperatorsMisconfigure(t *testing.T) {
 	x := run(t, nil)
 	p := x.call(http.StatusBadRequest, "operator/Operator.SetConfig", "", `{"reason": "a try", "config": {

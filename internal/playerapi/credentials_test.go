@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Outside of development the realms of trusted servers and operators are not on the port of players, and want a key of
-// their role; no player logs in by name alone.
+// Outside of development the realms of trusted servers and operators are not on the port of players, and require a key of
+// their role. No player logs in by name alone.
 func TestRealmsAreApart(t *testing.T) {
 	s := settings.Defaults()
 	s.Listen, s.Data, s.PlayerFlow, s.PartnerListen, s.OperatorListen = "127.0.0.1:0", t.TempDir(), true, "127.0.0.1:0", "127.0.0.1:0"

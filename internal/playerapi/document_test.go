@@ -45,7 +45,7 @@ func reach(schemas tree, part any, names map[string]bool) {
 	})
 }
 
-// Answers may say more one day: no schema of theirs is closed. Requests are held to what is there.
+// Later releases may add members to answers, so no schema of an answer is closed. Requests may have only known members.
 func TestAnswersAreOpen(t *testing.T) {
 	x := newLobby(t, nil)
 	for _, realm := range []*calls.Realm{x.door.player, x.door.partner, x.door.operator} {
@@ -126,7 +126,7 @@ func TestFieldsFitIntoABody(t *testing.T) {
 	}
 }
 
-// Every code that there is stands in the documents with its meaning.
+// Every existing code is in the documents with its meaning.
 func TestEveryCodeIsExplained(t *testing.T) {
 	x := newLobby(t, nil)
 	text, err := x.door.player.Document()

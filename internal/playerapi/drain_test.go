@@ -17,7 +17,7 @@ func (x *running) ready(want int) {
 	}
 }
 
-// While the service is drained it refuses clients with the time to come back, and no player loses anything.
+// A draining service refuses clients and tells them when to return. No player loses a key.
 func TestDrain(t *testing.T) {
 	x := run(t, nil)
 	a, b := x.login("a"), x.login("b")

@@ -87,14 +87,14 @@ func TestExchange(t *testing.T) {
 	partner(401, call, "", ask(first, "process-99", game.ID))
 	partner(401, call, "", ask(first, server.ProcessID, game.ID+"x"))
 
-	// The token of one game is for that one alone, and the token that a later process was started with is not another's.
+	// The token of one game is valid only for that game, and the token that a later process was started with is valid only for that process.
 	later := fleet.StartGameServer()
 	other := made("bob")
 	token := partner(200, call, "", ask(first, server.ProcessID, game.ID))["partner_token"].(string)
 	partner(403, "partner/Game.GetStartData", token, `{"game_instance_id":"`+other+`"}`)
 	partner(401, call, "", ask(first, server.ProcessID, later.GameSession().ID))
 
-	// When the game is over there is no token for it any more, and the one that there is opens nothing.
+	// When the game is over, no more tokens are issued for it, and the existing one is refused.
 	partner(200, "partner/Game.EndGame", token, `{}`)
 	partner(410, call, "", ask(first, server.ProcessID, game.ID))
 	partner(410, "partner/Game.GetStartData", token, `{}`)

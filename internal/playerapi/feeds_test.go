@@ -162,8 +162,8 @@ func (k *taker) listen(c *websocket.Conn) {
 	})
 }
 
-// Many players act at once. Of two subscriptions one comes by a webhook that fails now and then, the other by streams that are
-// lost again and again: both bring every event, in order.
+// Many players act at once. One of two subscriptions uses a webhook that fails occasionally, the other streams that are
+// lost again and again: both deliver every event, in order.
 func TestEveryEventReachesTheStudio(t *testing.T) {
 	x := run(t, func(s *settings.Settings) { s.PlayerLogins = 0 })
 	call := func(token, name, body string) answer { return x.try(http.StatusOK, name, token, body) }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/playerrates"
 )
 
-// The doors of a fuzz test: what a good target and good headers are. %T stands for a good token, %S for a subscription.
+// The doors of a fuzz test, with a valid target and valid headers. %T stands for a valid token, %S for a subscription.
 var streamDoors = []struct{ target, headers string }{
 	{objects.StreamPath + "?after_seq=0", "Sec-WebSocket-Protocol: playerflow.v1\r\nAuthorization: Bearer %T\r\n"},
 	{objects.EventsPath + "?subscription_id=%S&after=0", "Sec-WebSocket-Protocol: playerflow.events.v1\r\n"},

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// desk is an operator's.
+// desk makes calls as an operator.
 type desk struct {
 	*lobby
 	key identity.AccessKey
@@ -40,7 +40,7 @@ func (x *desk) operate(name, body string) (int, map[string]any) {
 	return x.send(x.door.Operator(), x.key.ID+"."+x.key.Secret, objects.OperatorPrefix+"Operator."+name, body)
 }
 
-// TestEveryOperatorCallNeedsAReason: none is carried out without, and each says why in its document.
+// TestEveryOperatorCallNeedsAReason: no call is executed without a reason, and each call's document says so.
 func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 	x := newDesk(t)
 	document, err := x.door.operator.Document()
@@ -102,7 +102,7 @@ func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 	}
 }
 
-// TestGetPlayerTellsWhatHappened: commits with cause and caller, and what will happen by itself.
+// TestGetPlayerTellsWhatHappened: the answer has commits with cause and caller, and the coming timers.
 func TestGetPlayerTellsWhatHappened(t *testing.T) {
 	x := newDesk(t)
 	token := x.login("ann")
@@ -170,7 +170,7 @@ func TestListPlayersFiltersAndPages(t *testing.T) {
 	}
 }
 
-// The log of operators' calls says what they asked for, also where a field may be absent.
+// The log of operators' calls has their parameters, even where a field may be absent.
 func TestOperatorCallsAreLoggedAsAsked(t *testing.T) {
 	x := newDesk(t)
 	x.wants(200, "")(x.operate("Drain", `{"reason":"it is over","drain":false}`))

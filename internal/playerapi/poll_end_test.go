@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A poll that waits ends with its login session: the client hears of it at once, and nothing of what the player does by the next one.
+// A waiting poll ends with its login session: the client is told at once, and gets no events of the player's next login session.
 func TestPollEndsWithItsLoginSession(t *testing.T) {
 	for name, end := range map[string]func(x *running, token string){
 		"forced": func(x *running, _ string) {

@@ -47,7 +47,7 @@ func TestTicketLoginIsRepeated(t *testing.T) {
 	}
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login(ticket), id, "r2"))
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login(ticket)))
-	// Made up, with the name and the request id of ann: neither her session, nor is it counted as a login of hers.
+	// A forged repeat with ann's name and request id gets no session of hers, and does not count as her login.
 	for range 20 {
 		forged, _ := authentication.NewTicket("ann")
 		x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login(forged), id, "r"))

@@ -23,8 +23,8 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// The log, at its most detailed level, contains no credential, neither accepted nor refused ones. It may contain what is no secret: an
-// access key's id, and where messages could not be delivered.
+// The log, at its most detailed level, contains no credentials, neither accepted nor refused ones. It may contain data that is not secret:
+// an access key's id, and the receivers to which messages could not be delivered.
 func TestSecretsAreNotLogged(t *testing.T) {
 	posted := make(chan struct{}, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Over TLS and without: what a client says on its stream is heard, in fragments too, and its end is answered with a close frame.
+// With and without TLS, a client's messages on its stream are handled, even in fragments, and its close frame is answered.
 func TestStreamsHearTheirClients(t *testing.T) {
 	x := run(t, nil)
 	for _, scheme := range []string{"ws", "wss"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// listener is a client that notes whether the numbers of events have a gap.
+// listener is a client that records whether the numbers of events have a gap.
 type listener struct {
 	mu    sync.Mutex
 	last  uint64

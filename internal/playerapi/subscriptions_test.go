@@ -207,7 +207,7 @@ func (l *safeLog) String() string {
 	return l.text.String()
 }
 
-// await waits until the log has a text, and takes it out.
+// await waits until the log contains a text, and removes it.
 func (l *safeLog) await(t *testing.T, text string) {
 	t.Helper()
 	for {

@@ -134,7 +134,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// A no is a no, however long its message is.
+// A refusal counts, however long its message is.
 func TestLongMessage(t *testing.T) {
 	long := strings.Repeat("é", messageMax)
 	_, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: backend(t, says(`{"allow":false,"message":"`+long+`"}`)), OnTimeout: Allow}), BeforeInvite, nil)
@@ -190,7 +190,7 @@ func TestAdditions(t *testing.T) {
 	}
 }
 
-// A receiver that is slow holds up a call for so long and no longer; a player who goes away is no fault of it.
+// A slow receiver delays a call only up to the timeout. A player who disconnects meanwhile does not count against the receiver.
 func TestSlowReceiver(t *testing.T) {
 	release := make(chan struct{})
 	asked := make(chan struct{}, 10)
@@ -223,7 +223,7 @@ func TestSlowReceiver(t *testing.T) {
 	}
 }
 
-// So many questions wait for a receiver and no more.
+// The number of requests that wait for a receiver is bounded.
 func TestCrowd(t *testing.T) {
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
 	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -255,7 +255,7 @@ func TestCrowd(t *testing.T) {
 	all.Wait()
 }
 
-// Those who watch see what became of the questions.
+// Observers see the outcomes of the requests.
 func TestNumbers(t *testing.T) {
 	answers := make(chan string, 1)
 	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -41,7 +41,7 @@ func values(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return all
 }
 
-// TestWatch counts what is committed, and surveys what there is.
+// TestWatch: the metrics count commits, and survey the present records.
 func TestWatch(t *testing.T) {
 	settings := flow.DefaultConfig()
 	config := cell.DefaultConfig()

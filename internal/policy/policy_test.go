@@ -105,7 +105,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A denial counts in whatever policy it stands, and a policy that this program cannot read denies everything.
+// A denial applies in whatever policy it is, and a policy that this program cannot read denies everything.
 func TestSet(t *testing.T) {
 	allow := Named{"allow", parsed(t, `{"Effect":"Allow","Action":"*","Resource":"*"}`)}
 	deny := Named{"deny", parsed(t, `{"Sid":"NoFleets","Effect":"Deny","Action":"gamelift:*","Resource":"arn:aws:gamelift:*:*:fleet/*"}`)}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// On a machine without credentials, where the address of a machine's role leads nowhere, the error comes soon and says where they could be.
+// On a machine without credentials and without an endpoint for a machine's role, the error comes soon and names the places for credentials.
 func TestNoCredentials(t *testing.T) {
 	nowhere, err := net.Listen("tcp", "127.0.0.1:0") // accepts and does not answer
 	if err != nil {

@@ -36,7 +36,7 @@ func (r *recorder) ReadHere(_ context.Context, f func(*cell.View) error) error {
 
 func (r *recorder) Now() time.Time { return r.now }
 
-// A term of office begins with a plan at once and ends when Rest returns; a failing engine does not end it.
+// A term begins with a plan at once and ends when Rest returns. A failing engine does not end it.
 func TestTermOfOffice(t *testing.T) {
 	s := New(nil, slog.New(slog.DiscardHandler))
 	s.Rest() // without Lead it does nothing
@@ -52,7 +52,7 @@ func TestTermOfOffice(t *testing.T) {
 	}
 }
 
-// Samples are kept as long as a policy looks at them, and are gone with it.
+// Samples are kept as long as a policy uses them, and are removed with it.
 func TestSamplesAreBounded(t *testing.T) {
 	r := round{samples: map[place][]capacity.Sample{}}
 	for i := range 40 {

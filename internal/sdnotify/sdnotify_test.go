@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// systemd receives what a manager is told.
+// systemd receives the messages to a service manager.
 type systemd struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -94,7 +94,7 @@ func TestWatchdogOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestWatch: the watchdog is fed while the program works, also when it says so late, and not while it fails or hangs.
+// TestWatch: the watchdog is notified while the program works, even if its check is slow, and not while it fails or hangs.
 func TestWatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	at := listenAt(t, path)

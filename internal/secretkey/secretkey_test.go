@@ -59,7 +59,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-// Every changed byte and every shorter file is an error, and never another content.
+// Every changed byte and every truncated file is an error, and never yields other content.
 func TestDamage(t *testing.T) {
 	k, _ := create(t)
 	sealed := k.Seal("a", []byte("the secret"))

@@ -29,7 +29,7 @@ func TestKeyFromEnvironmentAndCommand(t *testing.T) {
 	}
 }
 
-// script makes a program of a shell.
+// script makes a shell script and returns its path.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
@@ -78,7 +78,7 @@ func TestKeySourcesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A program that does not end, or whose child holds its output, does not hold the start for longer than its patience.
+// A program that does not end, or whose child holds its output, delays the start only up to the timeout.
 func TestKeyOfASlowProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program is a script of a shell")

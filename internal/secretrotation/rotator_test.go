@@ -211,7 +211,7 @@ func TestRetirement(t *testing.T) {
 	}
 }
 
-// As many generations as the limit says can be in use.
+// The maximum number of generations can be in use.
 func TestMostGenerations(t *testing.T) {
 	x := newMachine(t)
 	for n := 1; n < access.SecretsMax; n++ {
@@ -229,7 +229,7 @@ func TestMostGenerations(t *testing.T) {
 	}
 }
 
-// While callers check and sign, rotations refuse nothing that is in force.
+// While callers check and sign, rotations refuse no valid credentials.
 func TestRotationUnderLoad(t *testing.T) {
 	x := newMachine(t)
 	ctx, stop := context.WithCancel(t.Context())

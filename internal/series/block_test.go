@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzBlock reads any bytes, and reads again what was written from what was read.
+// FuzzBlock reads any bytes, and checks that the result can be written and read again.
 func FuzzBlock(f *testing.F) {
 	f.Add([]byte{one | 4, same | 3, skip | 2, one | seeVarint, 200, 1, full, 4, 8, 0, 8})
 	f.Add([]byte{one | seeFloat, 1, 2, 3, 4, 5, 6, 7, 8})

@@ -37,7 +37,7 @@ func mustOpen(t testing.TB, o Options) *Store {
 
 func keyNo(n int) Key { return MakeKey("Metric", Dimension{"No", fmt.Sprint(n)}) }
 
-// model keeps what a Store should keep.
+// model keeps the values that a Store should keep.
 type model map[Key][]Slot
 
 func (m model) add(minute int64, points []Point) {
@@ -208,7 +208,7 @@ func TestOldGoes(t *testing.T) {
 	}
 }
 
-// A store that has reached its number of series refuses more, says so once an hour, and replaces those that no sample comes for any more.
+// A store that has reached its maximum of series refuses more, logs that once an hour, and replaces series that get no more samples.
 func TestSeriesAreBounded(t *testing.T) {
 	var log logtest.Log
 	s := mustOpen(t, Options{Dir: "metrics", FS: vfs.NewMem(), SeriesMax: 3, Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -15,7 +15,7 @@ func (w *world) passLinks(d time.Duration) {
 	}
 }
 
-// A silent process is unhealthy once AdvanceLinks returns, and its connection lives on, since its pings are answered.
+// A silent process is unhealthy once AdvanceLinks returns. Its connection stays, since its pings are answered.
 func TestAdvanceLinksToSilence(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")

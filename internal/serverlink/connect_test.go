@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// With another version of WebSocket a game server asks whether it may connect: its credentials are checked, without any other effect.
+// With another version of WebSocket a game server asks whether it may connect: its credentials are checked, with no other effect.
 func TestQuestionWhetherAProcessMayCome(t *testing.T) {
 	w := newWorld(t)
 	ask := func(token string) (status int, version string) {

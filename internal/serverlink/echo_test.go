@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 )
 
-// BenchmarkEcho measures what the connections alone cost, without a core: a request and its answer, one at a time, and
+// BenchmarkEcho measures the cost of the connections alone, without a core: a request and its answer, one at a time, and
 // many at once.
 func BenchmarkEcho(b *testing.B) {
 	port, err := listen.Open(listen.Config{Addr: "127.0.0.1:0", Handler: Echo(), Log: slog.New(slog.DiscardHandler)})

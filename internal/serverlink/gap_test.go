@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// A node that missed events pushes what the state owes its game servers, ends what has ended, and closes the connections whose token is void.
+// A node that missed events sends its game servers the outstanding pushes, closes the connections of ended processes in time, and those with void tokens at once.
 func TestPushesBehindAGap(t *testing.T) {
 	w := newWorld(t)
 	playing := w.ready("playing")

@@ -89,7 +89,7 @@ func TestMoveClosesTheOldLink(t *testing.T) {
 	moved.host(1)
 }
 
-// TestRefreshToAnotherNode: a process that changes over to another node is free for game sessions again when the time for that is over.
+// TestRefreshToAnotherNode: a process that moves to another node is free for game sessions again when the time for the move is over.
 func TestRefreshToAnotherNode(t *testing.T) {
 	w, _, _, _, at := twoNodes(t, func(w *world) {
 		w.config.Periods.Superseded, w.config.Periods.ChangeOver = time.Hour, time.Second // a busy machine takes a while until the first look
@@ -107,7 +107,7 @@ func (s *server) key() fleet.Key {
 	return fleet.Key{Fleet: testFleet, Compute: testCompute, Process: s.opt.Process}
 }
 
-// TestGivenUp: a node that was given up takes no connection, drops those that it has without a close frame, and lets the core alone about them.
+// TestGivenUp: a node that was given up accepts no connection, drops its present ones without a close frame, and does not report them to the core.
 func TestGivenUp(t *testing.T) {
 	w, n1, _, _, at := twoNodes(t)
 	s, stays := w.ready("p"), w.ready("q", at)

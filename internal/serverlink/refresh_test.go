@@ -13,15 +13,15 @@ import (
 	"github.com/musterhq/muster/internal/sigv4"
 )
 
-// look makes the door look at all processes once. What is due is carried out before a request that comes later.
+// look makes the door check all processes once. Due actions are executed before later requests.
 func (w *world) look() {
 	w.door.passing.Lock()
 	defer w.door.passing.Unlock()
 	w.door.watchAll()
 }
 
-// A Go server sends and reads nothing for five seconds when it changes over. So one that has signed is not asked to when it becomes
-// ready, and gets no game session while it changes over to a token before its signature expires.
+// A Go server sends and reads nothing for five seconds while it changes its connection. So a server with a signature is not asked to do
+// so when it becomes ready, and gets no game session while it changes to a token before its signature expires.
 func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded = time.Hour })
 	key, err := w.keys.Create(identity.Backend, "game servers")

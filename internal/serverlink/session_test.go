@@ -97,8 +97,8 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#rule-4 and #accept-5: a game session wanted from the first moment on goes out only after the first
-// good heartbeat, and always arrives, once.
+// docs/spec/server-sdk.md#rule-4 and #accept-5: a game session that was requested from the first moment on is sent only after the first
+// healthy heartbeat, and always arrives, once.
 func TestSessionWaitsForTheFirstHeartbeat(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Settle = time.Hour })
 	for i := range 100 {
@@ -126,7 +126,7 @@ func TestSessionWaitsForTheFirstHeartbeat(t *testing.T) {
 	}
 }
 
-// A slow health callback: no heartbeat comes, and after a moment the process counts as healthy.
+// With a slow health callback no heartbeat arrives, and after a moment the process counts as healthy.
 func TestSlowHealthCallback(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("p")

@@ -25,8 +25,8 @@ import (
 
 const releases = "testdata/releases"
 
-// Data directories of all releases open, and have what scripts/release-data.sh put into them: docs/upgrade.md. The service was killed, so this release
-// replays the journal of the other one, and writes on behind it.
+// Data directories of all releases open, with the records that scripts/release-data.sh put into them: docs/upgrade.md. The service was killed, so this release
+// replays the journal of the other one, and appends to it.
 func TestDataOfReleases(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob(filepath.Join(releases, "*.tar.gz"))
@@ -101,7 +101,7 @@ func unpack(t *testing.T, archive, dir string) (made time.Time) {
 	}
 }
 
-// openRelease starts the service on the data at a time, looks at everything, and changes something.
+// openRelease starts the service on the data at a time, reads all records, and makes changes.
 func openRelease(t *testing.T, s settings.Settings, at time.Time, run int) {
 	t.Helper()
 	o := NewOptions(s, slog.New(slog.DiscardHandler), nil)

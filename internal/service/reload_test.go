@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Every setting that says that it reloads has a part that takes it, and the other way round.
+// Every setting that is declared reloadable has a part that reloads it, and vice versa.
 func TestReloadablesAreDeclared(t *testing.T) {
 	taken := map[string]bool{}
 	for _, part := range new(Service).reloadables() {
@@ -197,7 +197,7 @@ func TestReloadReadsFilesAgain(t *testing.T) {
 
 const turnedOff = "The file of --people turns off sign-in for this service's own people."
 
-// Reloads that come at the same time are carried out one after the other, while requests are served.
+// Simultaneous reloads are executed one after the other, while requests are served.
 func TestReloadsAtTheSameTime(t *testing.T) {
 	x := newReloading(t, func(s *settings.Settings) { s.PlayerFlow = true })
 	var work sync.WaitGroup
@@ -222,7 +222,7 @@ func TestReloadsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// The mistakes of several settings are reported apart, each with the place of its value.
+// The mistakes of several settings are reported separately, each with the place of its value.
 func TestMistakesNameTheirPlace(t *testing.T) {
 	s := settings.Defaults()
 	s.LogLevel, s.LimitFleets = "loud", 0

@@ -24,7 +24,7 @@ func (d *fullDisk) StopWaiting()              { d.once.Do(func() { close(d.gaveU
 func (d *fullDisk) Lead() {}
 func (d *fullDisk) Rest() { <-d.gaveUp; close(d.written) }
 
-// A part that waits for room to record what it did does not keep the service from stopping.
+// A part that waits for disk space to record its work does not prevent the service from stopping.
 func TestStopOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &fullDisk{gaveUp: make(chan struct{}), written: make(chan struct{})}
@@ -41,7 +41,7 @@ func TestStopOnAFullDisk(t *testing.T) {
 	})
 }
 
-// A shortage of space says on which disk, how much is free, and how much is wanted.
+// The report of a shortage names the disk, the free space, and the required space.
 func TestShortageNamesTheDisk(t *testing.T) {
 	r := watchRoom("/data", 5<<20, slog.New(slog.DiscardHandler), &fullDisk{})
 	defer r.close()

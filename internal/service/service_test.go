@@ -34,7 +34,7 @@ func TestStartSaysThatKeysAreMissing(t *testing.T) {
 	}
 }
 
-// startAndStop returns what the service logs.
+// startAndStop starts and stops the service, and returns its log.
 func startAndStop(t *testing.T, s settings.Settings) string {
 	t.Helper()
 	var log bytes.Buffer

@@ -51,13 +51,13 @@ func TestAsyncNodes(t *testing.T) {
 	if a := s.call("GET", "calls/call-none", ""); a.status != 404 || a.Error.Name != "UnknownCall" {
 		t.Errorf("got %s", a.text)
 	}
-	// The core is done with it: the placement is really there.
+	// The core has finished: the placement exists.
 	if got := s.call("GET", "placements/p", ""); got.Status != "PENDING" {
 		t.Errorf("got %s", got.text)
 	}
 }
 
-// A node is true only if the seat was reserved and the connection made, whether the script or the game server reports it.
+// A node returns true only if the seat was reserved and the connection made, whether the script or the game server reports it.
 func TestAsyncJoin(t *testing.T) {
 	s := newStage(t)
 	id, server := s.create(8)
@@ -126,7 +126,7 @@ func TestAsyncJoin(t *testing.T) {
 	}
 }
 
-// A reader that was away gets what it missed and nothing twice; a late one gets the kept events; others get nothing.
+// A reader that returns gets the events that it missed, each once. A late one gets the stored events. Other clients get none.
 func TestEventStreamResumes(t *testing.T) {
 	s := newStage(t)
 	search := func() string {

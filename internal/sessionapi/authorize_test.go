@@ -84,7 +84,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// In development everything is let in, but no web pages of others.
+// In development all clients are admitted except web pages of other sites.
 func TestDevelopment(t *testing.T) {
 	s := newStage(t)
 	if a := s.call("POST", "CreatePlayerId", ""); a.status != 200 {

@@ -59,7 +59,7 @@ func (k oneKey) With(id, token, _ string) (identity.AccessKey, error) {
 
 var proxies = clientaddress.NewProxies(netip.MustParsePrefix("192.0.2.0/24"))
 
-// Only a client key may be sent where it can be read on the way.
+// Only a client key may be sent over connections that can be read in transit.
 func TestSecretsNeedTLS(t *testing.T) {
 	for _, c := range []struct {
 		role       identity.Role

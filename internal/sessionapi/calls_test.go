@@ -151,7 +151,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// Without a listening client, all of it is forgotten after its time, also the streams.
+// Without a listening client, calls and streams are dropped after their time.
 func TestAbsentReader(t *testing.T) {
 	l := newLine(t, Limits{})
 	c := l.start("tool")
@@ -176,7 +176,7 @@ func TestAbsentReader(t *testing.T) {
 	}
 }
 
-// Each reason has a name of its own, except where clients can do the same about two.
+// Each reason has its own name, except where clients react to two in the same way.
 func TestRefusalsAreSpelled(t *testing.T) {
 	for _, reason := range domain.Reasons() {
 		p := problemOf(domain.Refuse(reason, "because"))

@@ -17,7 +17,7 @@ func (noKeys) With(string, string, string) (identity.AccessKey, error) {
 	return identity.AccessKey{}, identity.ErrUnknown
 }
 
-// A node that was given up ends its event streams, and begins none until it is registered again.
+// A node that was given up ends its event streams, and starts none until it is registered again.
 func TestGivenUpNodeEndsItsStreams(t *testing.T) {
 	var registered atomic.Bool
 	registered.Store(true)

@@ -88,7 +88,7 @@ func TestCreateSession(t *testing.T) {
 	if got.ID != id || got.Name != "duel" || got.Data != "seed=7" || got.MaxPlayers != 2 || got.Port != 7001 || got.Properties["level"] != "harbour" {
 		t.Errorf("the game server was told %+v", got)
 	}
-	// A repeat under the same token is the same session, also by the other door; other parameters are not.
+	// A repeat with the same token returns the same session, even through the other door. Other parameters are refused.
 	again := s.node("CreateSession", fields{"fleetId": s.fleet.ID, "creatorId": "ann", "sessionName": "duel", "maxPlayer": 2, "sessionData": "seed=7",
 		"sessionProperties": fields{"mode": "<1v1>", "level": "harbour"}, "idempotencyToken": "first"})
 	if again.Result != id {
@@ -187,8 +187,8 @@ func TestCreateSessionOnQueue(t *testing.T) {
 	s.fails("CreateSessionOnQueue", fields{"queueName": "none", "maxPlayer": 2}, 404, "NotFound", "")
 }
 
-// With wait, which is meant when nothing else is said asynchronously, the call completes when the placement is over: with the
-// players' seats, or with how it ended. Before that it tells the placement's id.
+// With wait, the default of an asynchronous call, the call completes when the placement is over: with the
+// players' seats, or with the placement's outcome. Before that it reports the placement's id.
 func TestCreateSessionOnQueueWaits(t *testing.T) {
 	for _, name := range []string{"CreateSessionOnQueueAsync", "CreateSessionOnQueue?async=1"} {
 		t.Run(name, func(t *testing.T) { queueWaits(newStage(t), t, name) })

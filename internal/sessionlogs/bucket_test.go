@@ -25,8 +25,8 @@ type aged struct{ age atomic.Int64 }
 func (a *aged) Now() time.Time                  { return time.Now().Add(-time.Duration(a.age.Load())) }
 func (a *aged) Since(t time.Time) time.Duration { return a.Now().Sub(t) }
 
-// Archives are in the bucket and not on the disk, are read through the service, and go with their age and the quota. A store that refuses costs no archive:
-// the agent has no Created, and tries again.
+// Archives are in the bucket and not on the disk, are read through the service, and are removed by age and quota. If the store refuses, no archive is lost:
+// the agent gets no Created, and tries again.
 func TestBucket(t *testing.T) {
 	h := newHouse(t, 3000)
 	clock, refuses := &aged{}, atomic.Bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// cluster is one of several doors, each at a node of its own.
+// cluster has several doors, each at its own node.
 type cluster struct {
 	*testing.T
 	*requeststest.Cluster
@@ -65,7 +65,7 @@ func (c *cluster) holders(session string) (nodes []string) {
 	return nodes
 }
 
-// An archive is at two nodes before the agent gets its answer, and every node finds it, also when one of these two is lost.
+// An archive is at two nodes before the agent gets its answer, and every node finds it, even if one of these two is lost.
 func TestArchivesInACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a", "b", "c")
@@ -146,7 +146,7 @@ func TestQuestionsAboutArchives(t *testing.T) {
 	}
 }
 
-// The agent gets its answer also when the copy took longer than a client may pause.
+// The agent gets its answer even if the copy took longer than a client may pause.
 func TestAnswerAfterASlowCopy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a", "b")

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// house is a door with its store, at a clock of its own.
+// house is a door with its store and its own clock.
 type house struct {
 	*testing.T
 	dir   string
@@ -168,7 +168,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("reset") }
 
-// The oldest logs make room for new ones, none is kept for longer than 14 days, and a restart counts the same.
+// The oldest logs make room for new ones, none is kept for longer than 14 days, and the same holds after a restart.
 func TestOldLogsGo(t *testing.T) {
 	h := newHouse(t, 1000)
 	h.upload("a", 400)
@@ -221,7 +221,7 @@ func TestUploadsAtATime(t *testing.T) {
 	}
 }
 
-// While less of the disk is free than others need, no log is taken.
+// While less disk space is free than the reserve for others, no log is accepted.
 func TestReserveOfTheDisk(t *testing.T) {
 	h := newHouse(t, 1<<20)
 	h.store.Reserve = 1 << 62

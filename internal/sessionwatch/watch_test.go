@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/logtest"
 )
 
-// scene is a cell with a fleet and a queue, and what the log says of them.
+// scene is a cell with a fleet and a queue, and its log.
 type scene struct {
 	*testing.T
 	engine *engine.Engine

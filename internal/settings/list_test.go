@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// All settings are there with their defaults and sources, and none shows a secret.
+// All settings are listed with their defaults and sources, and none shows a secret.
 func TestAllSettings(t *testing.T) {
 	s := Defaults()
 	s.Reservation, s.MetricsMax, s.Join, s.NotifyEvents = 90*time.Second, 5<<20, "muster-join-secret", "https://example.com/hook/secret"

@@ -53,7 +53,7 @@ func TestPlayerFlowFile(t *testing.T) {
 	}
 }
 
-// All that is wrong with the file is named at once, with its name; and nothing of it counts.
+// All errors of the file are reported at once, with its name, and no part of it takes effect.
 func TestPlayerFlowFileFaults(t *testing.T) {
 	for content, want := range map[string][]string{
 		`nonsense`: {"want a JSON object"},

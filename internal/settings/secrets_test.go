@@ -26,7 +26,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// An error about a setting does not repeat what is secret in it.
+// An error about a setting does not repeat its secrets.
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	s := Defaults()
 	s.PublicURL = "https://ops:hidden@muster.example.com/%zz"

@@ -20,7 +20,7 @@ type known struct {
 	named   map[string][]PlayerRef
 }
 
-// compare looks for everything that is there, and for some that is not.
+// compare looks for every existing record, and for some missing ones.
 func (k *known) compare(t *testing.T, s *State) {
 	t.Helper()
 	for id, want := range k.games {
@@ -71,8 +71,8 @@ func pick[K comparable, V any](chance *rand.Rand, m map[K]V, compare func(a, b K
 	return keys[chance.IntN(len(keys))], true
 }
 
-// Records are found by their keys, and only those, whatever came and went in between: placements that take the id of a failed attempt, players with several
-// player sessions, of which any is dropped first, and snapshots taken meanwhile.
+// Exactly the existing records are found by their keys, whatever was added and removed in between: placements that take the id of a failed attempt, players with
+// several player sessions, which are dropped in any order, and snapshots taken meanwhile.
 func TestRecordsAreFound(t *testing.T) {
 	for seed := range uint64(20) {
 		chance := rand.New(rand.NewPCG(seed, 1))

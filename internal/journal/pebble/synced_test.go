@@ -129,7 +129,7 @@ func flipped(log []byte, at int) []byte {
 	return damaged
 }
 
-// A write that had not ended when the process was killed is cut, and the log says how much that was.
+// A write that was unfinished when the process was killed is cut off, and the log reports its size.
 func TestATornTailIsToldAndCut(t *testing.T) {
 	disk := embeddbtest.NewDisk()
 	j, err := Open(Options{Dir: faultDir, FS: disk})
@@ -162,7 +162,7 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 	}
 }
 
-// Without the file the journal is as good as it was, and only knows less.
+// Without the file the journal still works, but does not know how far it was synced.
 func TestAJournalThatDoesNotKnowHowFarItWasSynced(t *testing.T) {
 	whole := embeddbtest.NewDisk()
 	logged(t, whole, 3)
@@ -184,7 +184,7 @@ func TestAJournalThatDoesNotKnowHowFarItWasSynced(t *testing.T) {
 	}
 }
 
-// Entries before the latest snapshot are in it: without those behind it the journal goes on from there.
+// Entries before the latest snapshot are contained in it: without the entries after it, the journal continues from there.
 func TestALostTailBeforeTheSnapshotIsMadeUpForByIt(t *testing.T) {
 	disk := embeddbtest.NewDisk()
 	j, err := Open(Options{Dir: faultDir, FS: disk})

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 )
 
-// A node that has received a snapshot has no entry where the snapshot ends. It knows the term there all the same, so it goes on when the leader refers to that
-// place again, because answers were lost. Its own next snapshot and a restart change nothing in that.
+// A node that has received a snapshot has no entry at the snapshot's end. It still knows the term there, so it continues when the leader refers to that
+// place again, because answers were lost. Its own next snapshot and a restart do not change that.
 func TestAnswersAfterASnapshotAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disks := map[string]*embeddbtest.Disk{"a": embeddbtest.NewDisk(), "b": embeddbtest.NewDisk(), "c": embeddbtest.NewDisk()}
@@ -64,8 +64,8 @@ func TestAnswersAfterASnapshotAreLost(t *testing.T) {
 	})
 }
 
-// A redundant snapshot does not make a node forget members that have joined since. Raft's library goes by the members of each snapshot that it has received,
-// although the node has kept the entries behind it.
+// A redundant snapshot does not make a node forget members that have joined since. Raft's library uses the members of each snapshot that it receives,
+// although the node has kept the entries after it.
 func TestMembersBehindARedundantSnapshotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disks := map[string]*embeddbtest.Disk{"a": embeddbtest.NewDisk(), "b": embeddbtest.NewDisk(), "c": embeddbtest.NewDisk()}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 )
 
-// TestIdle counts what an idle leader sends, on a virtual clock, and checks that followers nevertheless learn at once what is appended.
+// TestIdle counts the messages of an idle leader, on a virtual clock, and checks that followers nevertheless receive appended entries at once.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disks := map[string]*embeddbtest.Power{"a": embeddbtest.NewPower(1), "b": embeddbtest.NewPower(2), "c": embeddbtest.NewPower(3)}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// TestOneNode and TestThreeNodes hold the engine to the promises of every journal. A second writer is a second run: of the same
+// TestOneNode and TestThreeNodes check the guarantees of every journal. A second writer is a second run: of the same
 // node, or of another one to which the first hands over.
 func TestOneNode(t *testing.T) { conform(t, "a") }
 

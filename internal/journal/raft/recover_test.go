@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 )
 
-// The survivor of a cluster whose majority is gone goes on alone, with everything that it had, also the entry that was not acknowledged; and takes new members.
+// The survivor of a cluster whose majority is lost continues alone with all its data, including the unacknowledged entry, and accepts new members.
 func TestRecoverOnTheSurvivor(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		inCluster(t, three, func(t *testing.T, c *cluster, disks map[string]*embeddbtest.Disk) {

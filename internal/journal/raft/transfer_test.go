@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Raft's library refuses everything during a hand-over, and may never notice its end. The node fails then instead of keeping its followers waiting, and is
-// good again once it was opened again.
+// Raft's library refuses all requests during a hand-over, and may never notice its end. Then the node fails instead of keeping its followers waiting, and
+// works again after it was opened again.
 func TestAHandOverThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disks := map[string]*embeddbtest.Disk{}

@@ -58,7 +58,7 @@ func newScene(t *testing.T, dir string, authority *acmetest.Authority) *scene {
 	return s
 }
 
-// shake does a handshake as a client that says a name, and offers protocols.
+// shake does a handshake as a client that sends a server name, and offers protocols.
 func (s *scene) shake(name string, protocols ...string) (*x509.Certificate, error) {
 	s.Helper()
 	conn, err := tls.Dial("tcp", s.port.Addr().String(), &tls.Config{ServerName: name, NextProtos: protocols, InsecureSkipVerify: true})
@@ -165,7 +165,7 @@ func TestAuthorityThatIsDownAtTheStart(t *testing.T) {
 	s.untilServed()
 }
 
-// A host that is found elsewhere is not proven.
+// A host name that resolves to another machine is not validated.
 func TestHostThatIsElsewhere(t *testing.T) {
 	authority := acmetest.New(t)
 	authority.Forgetful = true
@@ -183,7 +183,7 @@ func TestHostThatIsElsewhere(t *testing.T) {
 	s.untilServed()
 }
 
-// A certificate that nears its end is replaced while the port is served.
+// A certificate that is about to expire is replaced while the port is in use.
 func TestRenewal(t *testing.T) {
 	authority := acmetest.New(t)
 	authority.Life = [2]time.Duration{2 * time.Hour, 10 * time.Minute} // less than a third is left

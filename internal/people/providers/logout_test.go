@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providertest"
 )
 
-// Anybody may send a logout token. Wrong ones do not make this service ask the provider without end, and do not keep the provider's own logouts away.
+// Logout tokens may come from anywhere. Wrong ones do not make this service ask the provider again and again, and do not block the provider's own logouts.
 func TestAttackLogoutFlood(t *testing.T) {
 	real, other := providertest.New(t), providertest.New(t)
 	asks, answer := make(chan struct{}, 100), make(chan struct{})

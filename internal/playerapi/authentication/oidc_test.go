@@ -130,8 +130,8 @@ func TestOIDC(t *testing.T) {
 	}
 }
 
-// A new key is fetched when the first token with it comes; made-up keys ask the provider once in a while only; while the
-// provider is down, its last keys are good for a day.
+// A new key is fetched when the first token with it arrives. Made-up keys cause only occasional requests to the provider. While the
+// provider is down, its last keys stay valid for a day.
 func TestOIDCKeysChange(t *testing.T) {
 	x := startIssuer(t)
 	first := x.newKey(t, "one")
@@ -207,7 +207,7 @@ func TestOIDCPlayerID(t *testing.T) {
 	}
 }
 
-// A provider that does not answer is no reason to throw a token away: the client is told to come back. What the provider says of a key is.
+// A provider that does not answer is no reason to reject a token: the client is told to retry. The provider's answer about a key is.
 func TestOIDCProviderIsDown(t *testing.T) {
 	x := startIssuer(t)
 	key := x.newKey(t, "one")
@@ -239,7 +239,7 @@ func TestOIDCProviderIsDown(t *testing.T) {
 	}
 }
 
-// While a provider is slow about a made-up key, players with good tokens get in; those who wait for the same answer ask for it once.
+// While a provider is slow to answer about a made-up key, players with valid tokens can log in. Clients that wait for the same answer share one request.
 func TestOIDCSlowProvider(t *testing.T) {
 	x := startIssuer(t)
 	key := x.newKey(t, "one")

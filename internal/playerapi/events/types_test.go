@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// Every event has a form, and says what its form says.
+// Every event has a schema, and matches it.
 func TestEveryEventHasAForm(t *testing.T) {
 	w := Writer{&state.State{Objects: objects.Translator{Sign: func(string, *flow.Host) string { return "" }}}}
 	m := &flow.Message{Party: &flow.PartyView{}, Invite: &flow.InviteView{}, Search: &flow.Search{}, Host: &flow.Host{}, Penalty: &flow.Penalty{}}
@@ -30,7 +30,7 @@ func TestEveryEventHasAForm(t *testing.T) {
 	if kind != flow.OnAllowedActionsChanged+1 {
 		t.Errorf("the forms end before %s", kind)
 	}
-	// Written by an earlier release, perhaps: nothing of it stops the service.
+	// An earlier release may have written these: they do not stop the service.
 	for _, form := range forms[1:] {
 		if data := w.data(form.kind, &flow.Message{Invite: m.Invite, Penalty: m.Penalty}, "ann"); data == nil {
 			t.Errorf("%s without anything in it is nothing", form.kind)
@@ -38,7 +38,7 @@ func TestEveryEventHasAForm(t *testing.T) {
 	}
 }
 
-// Every event that the core can tell is in the page about the stream.
+// Every event of the core is in the page about the stream.
 func TestEveryEventIsDescribed(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/player-flow/asyncapi.yaml")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// An event is as long as what is in it: a sign of HTML takes one byte, as it did in the request that was measured.
+// An event is as long as its content: a special character of HTML takes one byte, as in the request whose size was checked.
 func TestEventsAreWrittenAsTheyCame(t *testing.T) {
 	got := string(Writer{}.tail("1", 0, "OnPartyChanged", fields{"attributes": objects.Object(`{"a":"<&>"}`)}))
 	if !strings.HasSuffix(got, `"data":{"attributes":{"a":"<&>"}}}`) || !utf8.ValidString(got) {

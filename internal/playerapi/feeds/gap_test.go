@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
-// Feeds whose node missed events begin with new subscriptions, end those that are over, and tell the others what there is.
+// Feeds whose node missed events start new subscriptions, end those that are over, and send the others all waiting events.
 func TestFeedsBehindAGap(t *testing.T) {
 	x := newStudio(t)
 	stays, over := x.subscribe(), x.subscribe()

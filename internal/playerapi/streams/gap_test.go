@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// A stream whose node missed events gets them all, once and in order, and one whose login session was replaced meanwhile is closed behind them.
+// A stream whose node missed events gets them all, once and in order. A stream whose login session was replaced meanwhile is closed after them.
 func TestStreamsBehindAGap(t *testing.T) {
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
