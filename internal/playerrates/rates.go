@@ -38,7 +38,7 @@ func Defaults() []Kind {
 		{"leave-game", rate.Every(time.Second/5, 20)},
 		{"decline", rate.Every(time.Second/5, 20)},
 		{"logout", rate.Every(time.Second/5, 20)},
-		{"frames", rate.Every(time.Second/20, 100)},   // of a client on its stream
+		{frames, rate.Every(time.Second/20, 100)},     // of a client on its stream
 		{"partner", rate.Every(time.Second/200, 400)}, // of one credential of a trusted server, or of an operator
 	}
 }
@@ -48,6 +48,11 @@ const (
 	countMax = 100_000
 	burstMax = 100_000
 )
+
+const frames = "frames"
+
+// FramesMost is the rate at which the service reads a player's stream, pings and fragments included. A higher rate of frames would have no effect.
+var FramesMost = rate.PerSecond(40, 200)
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 
@@ -76,6 +81,9 @@ func Parse(text string) ([]Kind, error) {
 		}
 		said[name] = true
 		limit, err := parse(value, all[at].Rate.Burst)
+		if err == nil && name == frames && limit != (rate.Limit{}) && (limit.Every < FramesMost.Every || limit.Burst > FramesMost.Burst) {
+			err = fmt.Errorf("want at most %d/s:%d, at which the service reads a stream, or off", time.Second/FramesMost.Every, FramesMost.Burst)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%.60q: %w", entry, err))
 			continue

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
-	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/steady"
 	"github.com/musterhq/muster/internal/warm"
 )
@@ -66,8 +66,8 @@ type Streams struct {
 // subprotocol of the stream.
 const subprotocol = "playerflow.v1"
 
-// streamPace is above the default rate of rates.Frames, and limits any higher setting. It also counts pings and fragments.
-var streamPace = rate.PerSecond(40, 200)
+// streamPace is the pace at which a stream is read.
+var streamPace = playerrates.FramesMost
 
 const (
 	watchEvery = time.Second
