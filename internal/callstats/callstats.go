@@ -128,25 +128,47 @@ func (d *Door) Handler(called string, h http.HandlerFunc) http.HandlerFunc {
 		return h
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		noted, answered := d.Note(w, called)
+		noted, answered := d.Note(w, r, called)
 		defer answered()
 		h(noted, r)
 	}
 }
 
-// Note returns a writer for the answer to a call, and a function to defer, which counts the call by the status that was written.
-func (d *Door) Note(w http.ResponseWriter, called string) (noted http.ResponseWriter, answered func()) {
+// Note returns a writer for the answer to a request, and a function to defer, which counts the call by the status that was written. If the client left
+// before, such as a player's telephone that lost the network during a long poll, an error is no failure of the service.
+func (d *Door) Note(w http.ResponseWriter, r *http.Request, called string) (noted http.ResponseWriter, answered func()) {
 	if d == nil {
 		return w, func() {}
 	}
 	began, n := time.Now(), NoteStatus(w)
-	return n, func() { d.Done(called, n.Outcome(), began) }
+	return n, func() {
+		o := n.Outcome()
+		if o == Failed && n.status != 0 && r.Context().Err() != nil {
+			o = Refused
+		}
+		d.Done(called, o, began)
+	}
 }
 
 // Noted records the status of an answer.
 type Noted struct {
 	http.ResponseWriter
 	status int
+	marked *Outcome // nil: that of the status
+}
+
+// Mark sets the outcome of the call that w answers, for an answer whose status says otherwise.
+func Mark(w http.ResponseWriter, o Outcome) {
+	for {
+		if n, ok := w.(*Noted); ok {
+			n.marked = &o
+		}
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = outer.Unwrap()
+	}
 }
 
 // NoteStatus returns a writer for the answer to a call.
@@ -154,6 +176,9 @@ func NoteStatus(w http.ResponseWriter) *Noted { return &Noted{ResponseWriter: w}
 
 // Outcome is that of the call, once it is answered.
 func (n *Noted) Outcome() Outcome {
+	if n.marked != nil {
+		return *n.marked
+	}
 	if n.status == 0 { // nothing was written: the handler panicked
 		return Failed
 	}

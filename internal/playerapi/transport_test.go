@@ -1,6 +1,7 @@
 package playerapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
@@ -105,6 +109,48 @@ func TestBodiesThatEndEarly(t *testing.T) {
 		var p problem.Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusBadRequest || p.Code != "INVALID_ARGUMENT" || p.Message != "the body ended early" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// The alert for calls that fail inside the service does not count what operators intend, nor clients that leave while a call waits.
+func TestRefusalsThatAreNoFailures(t *testing.T) {
+	stats := callstats.New()
+	x := newLobby(t, func(c *Config) { c.Dev, c.Calls = true, stats })
+	token := x.login("ann")
+	_, polled := x.call(token, "Session.PollEvents", `{"after_seq":0,"wait_ms":1}`)
+	leaves, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	r := httptest.NewRequestWithContext(leaves, http.MethodPost, objects.PlayerPrefix+"Session.PollEvents", strings.NewReader(fmt.Sprintf(`{"after_seq":%v,"wait_ms":20000}`, polled["head_seq"])))
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+token)
+	x.door.Player().ServeHTTP(httptest.NewRecorder(), r)
+	x.wants(200, "")(x.send(x.door.Operator(), "", objects.OperatorPrefix+"Operator.Drain", `{"reason":"new disk"}`))
+	x.wants(503, "MAINTENANCE")(x.call("", "Session.Login", `{"provider":"dev","token":"{\"player_id\":\"bob\"}"}`))
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(stats)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "muster_calls_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			counted[labels["operation"]+" "+labels["outcome"]] += m.GetCounter().GetValue()
+		}
+	}
+	for what, want := range map[string]float64{"Session.PollEvents refused": 1, "Session.PollEvents failed": 0, "Session.Login refused": 1, "Session.Login failed": 0} {
+		if counted[what] != want {
+			t.Errorf("%s: %v, want %v", what, counted[what], want)
 		}
 	}
 }

@@ -84,7 +84,10 @@ func partner(r *Realm, o huma.Operation, f func(ctx context.Context, request str
 
 func (r *Realm) answer(ctx context.Context, answer any, err error) (*output, error) {
 	if err != nil {
-		return nil, r.state.Problem(ctx, err, principal.Of(ctx).Player)
+		by := principal.Of(ctx)
+		refused := r.state.Problem(ctx, err, by.Player)
+		refused.Mark(by.Answer)
+		return nil, refused
 	}
 	return &output{answer}, nil
 }

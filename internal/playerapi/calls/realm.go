@@ -71,7 +71,7 @@ func (r *Realm) nameOf(path string) string { return strings.TrimPrefix(path, r.p
 
 // Begin counts a call, and returns its X-Request-Id to the client. The caller answers through the returned ResponseWriter and then calls answered.
 func (r *Realm) Begin(w http.ResponseWriter, request *http.Request) (counted http.ResponseWriter, answered func()) {
-	counted, answered = r.stats.Note(w, r.nameOf(request.URL.Path))
+	counted, answered = r.stats.Note(w, request, r.nameOf(request.URL.Path))
 	if id := request.Header.Get(requestIDHeader); id != "" && len(id) <= requestIDMax {
 		counted.Header().Set(requestIDHeader, id)
 	}
@@ -130,7 +130,7 @@ func (r *Realm) Serve(w http.ResponseWriter, request *http.Request, by *principa
 	request.Header.Set("Accept", "application/json")
 	request.Body = orEmptyObject(http.MaxBytesReader(callstats.Unwrapped(w), request.Body, bodyMax+1))
 	w.Header().Set("Cache-Control", "no-store")
-	by.Realm, by.Answer = r.Name, w.Header()
+	by.Realm, by.Answer = r.Name, w
 	ctx := principal.With(context.WithValue(request.Context(), realmKey{}, r), by)
 	r.mux.ServeHTTP(w, request.WithContext(ctx))
 }

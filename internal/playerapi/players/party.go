@@ -132,7 +132,7 @@ func (d *door) declareParty() {
 	calls.Player(d.realm, "Party.JoinPartyByInviteCode", rates.Code, "Joins a party by its invite code.", d.joinByCode)
 	calls.Player(d.realm, "Party.SendInvite", rates.Invite, "Invites a player into the party.",
 		func(ctx context.Context, by *playerflow.Caller, body *PlayerRequest) (*InviteAnswer, error) {
-			if wait, ok := d.Buckets.TakeFor(rates.InvitePair, by.Player+"\x00"+body.PlayerID, principal.Of(ctx).Answer); !ok {
+			if wait, ok := d.Buckets.TakeFor(rates.InvitePair, by.Player+"\x00"+body.PlayerID, principal.Of(ctx).Answer.Header()); !ok {
 				return nil, problem.Later(flow.RateLimited, wait, "too many invites to one player")
 			}
 			cmd := playerflow.SendInvite{Caller: *by, ID: flow.InviteID(objects.NewID()), Target: body.PlayerID}

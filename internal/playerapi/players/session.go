@@ -157,7 +157,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 	if n := len(body.Token); n > authentication.TokenBytesMax {
 		return nil, problem.New(flow.InvalidArgument, "token: %d bytes, want at most %d", n, authentication.TokenBytesMax)
 	}
-	if wait, ok := d.Buckets.TakeFor(rates.LoginAddress, x.Address, x.Answer); !ok {
+	if wait, ok := d.Buckets.TakeFor(rates.LoginAddress, x.Address, x.Answer.Header()); !ok {
 		return nil, problem.Later(flow.RateLimited, wait, "too many logins from one address")
 	}
 	claim, err := d.Auth.Login(ctx, body.Provider, body.Token)
@@ -173,7 +173,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 	if err := d.checkTicket(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	if wait, ok := d.Buckets.TakeFor(rates.Login, claim.Player, x.Answer); !ok {
+	if wait, ok := d.Buckets.TakeFor(rates.Login, claim.Player, x.Answer.Header()); !ok {
 		return nil, problem.Later(flow.RateLimited, wait, "too many logins of one player")
 	}
 	if err := d.queueLogin(ctx, claim.Player); err != nil {

@@ -16,10 +16,10 @@ import (
 type Principal struct {
 	identity.Principal
 
-	Host   string      // under which the client reached the service
-	TLS    bool        // between the client and the service, or its proxy
-	Answer http.Header // headers of the answer to a call; nil for streams
-	Realm  string      // that the call belongs to; empty for streams
+	Host   string              // under which the client reached the service
+	TLS    bool                // between the client and the service, or its proxy
+	Answer http.ResponseWriter // to a call; nil for streams
+	Realm  string              // that the call belongs to; empty for streams
 
 	// Of a player.
 	Player         string

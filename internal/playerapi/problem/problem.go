@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
@@ -174,8 +175,16 @@ func (p *Problem) WithStatus(status int, headers http.Header) *Problem {
 	return p
 }
 
+// Mark counts a refusal that operators intend as one, although its status is that of a failure of the service.
+func (p *Problem) Mark(w http.ResponseWriter) {
+	if p.Code == Code(flow.QueueIsClosed) || p.Code == Code(Maintenance) {
+		callstats.Mark(w, callstats.Refused)
+	}
+}
+
 // Write answers a request with a problem.
 func Write(w http.ResponseWriter, p *Problem) {
+	p.Mark(w)
 	body, _ := json.Marshal(p)
 	w.Header().Set("Cache-Control", "no-store")
 	for name, values := range p.GetHeaders() {
