@@ -490,6 +490,35 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// A game session that is created just before the service has no room for changes is pushed when it has room again.
+func TestPushWhileOverloaded(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	w.until("the process to be free", func() bool { return w.eligible("p") })
+	gate := make(chan struct{})
+	w.hold.Store(&gate)
+	created := make(chan error, 1)
+	cmd := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", Title: "Debug", PlayersMax: 4}
+	go func() { created <- w.engine.Do(background, &cmd) }()
+	w.until("the game session to be decided", func() bool {
+		now, cancel := context.WithCancel(background)
+		cancel() // the read does not wait
+		taken := false
+		_ = w.engine.ReadHere(now, func(v *cell.View) error {
+			_, taken = v.Hosting(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p"})
+			return nil
+		})
+		return taken
+	})
+	w.full.Store(true)
+	w.hold.Store(nil)
+	close(gate)
+	s.ok(<-created)
+	time.Sleep(50 * time.Millisecond) // the push is refused
+	w.full.Store(false)
+	s.push("CreateGameSession")
+}
+
 // The loss of a connection while the engine takes no more commands is recorded soon after it takes them again.
 func TestLossWhileOverloaded(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.queue = 2 })

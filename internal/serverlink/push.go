@@ -82,14 +82,19 @@ func (s *Server) pushOwed(p *process, l *link) {
 // the SDKs start the game again for each copy. If the connection breaks, the service cannot know whether the push arrived, and the activation
 // timeout applies.
 func (l *link) prompt(id session.ID, placement string) {
+	if l.tryPrompt(id, placement) != nil { // perhaps because too much waits
+		l.process.server.reports.Make(func() error { return l.tryPrompt(id, placement) })
+	}
+}
+
+func (l *link) tryPrompt(id session.ID, placement string) (err error) {
 	p := l.process
 	s := p.server
 	on := p.currentLink()
 	if on == nil && (!l.alive() || !l.node.IsZero()) {
-		return // still owed; the next connection receives it
+		return nil // still owed; the next connection receives it
 	}
 	ctx, span := l.beginPush(id, placement)
-	var err error
 	defer func() { span.EndWith(err) }()
 	cmd := hosting.PromptGameSession{Process: p.key, Game: id}
 	if on != nil && !on.node.IsZero() {
@@ -97,7 +102,7 @@ func (l *link) prompt(id session.ID, placement string) {
 	}
 	if err = s.engine.Do(ctx, &cmd); err != nil {
 		s.log.Debug("a game session could not be pushed to its game server", "process", p.key, "game_session", id, "error", err)
-		return
+		return err
 	}
 	g := &cmd.Prompted
 	push := createGameSession{
@@ -110,6 +115,7 @@ func (l *link) prompt(id session.ID, placement string) {
 	b := newFrame()
 	*b = appendCreateGameSession(*b, &push)
 	p.push(b)
+	return nil
 }
 
 // push writes a push on the current connection.

@@ -55,6 +55,7 @@ type world struct {
 	hold    atomic.Pointer[chan struct{}]
 	logged  *logtest.Log // nil: no log
 	queue   int          // commands that may wait; 0: the engine's default
+	full    atomic.Bool  // the disk has no room
 
 	engine  *engine.Engine
 	journal journal.Journal
@@ -122,7 +123,7 @@ func (w *world) start() {
 	if os.Getenv("MUSTER_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	e, err := engine.Open(context.Background(), engine.Config{Journal: heldJournal{j, w}, Archive: w.archive, Cell: w.cell, Now: w.now, Log: log, QueueMax: w.queue})
+	e, err := engine.Open(context.Background(), engine.Config{Journal: heldJournal{j, w}, Archive: w.archive, Cell: w.cell, Now: w.now, Log: log, QueueMax: w.queue, Short: w.short})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -165,6 +166,13 @@ func (w *world) restart(down time.Duration) {
 	w.stop()
 	w.moved.Add(int64(down))
 	w.start()
+}
+
+func (w *world) short() error {
+	if w.full.Load() {
+		return errors.New("no space left on the disk")
+	}
+	return nil
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.moved.Load())) }
