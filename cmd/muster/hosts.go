@@ -49,14 +49,8 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	fmt.Fprintln(table, "NAME\tLOCATION\tSTATE\tSERVES\tPROCESSES\tSESSIONS\tLOAD\tMEMORY\tPORTS\tVERSION\tJOINED\tSEEN\tID")
 	for i := range list.Hosts {
 		h := &list.Hosts[i]
-		load, memory, ports, seen := "-", "-", fmt.Sprint(h.Ports), "-"
-		if h.MemoryMB > 0 {
-			memory = fmt.Sprintf("%d MiB", h.MemoryMB)
-		}
-		if m := h.Metrics; m != nil {
-			load, memory = fmt.Sprintf("%.2f", m.Load1), fmt.Sprintf("%d of %d MiB", m.MemoryUsedBytes>>20, m.MemoryTotalBytes>>20)
-			ports = fmt.Sprintf("%d of %d", m.PortsUsed, h.Ports)
-		}
+		load, memory, ports := used(h)
+		seen := "-"
 		if !h.Seen.IsZero() {
 			seen = h.Seen.Format(time.RFC3339)
 		}
@@ -87,6 +81,21 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 		}
 	}
 	return nil
+}
+
+// used returns the columns LOAD, MEMORY and PORTS of a host.
+func used(h *operator.Host) (load, memory, ports string) {
+	load, memory, ports = "-", "-", fmt.Sprint(h.Ports)
+	if h.MemoryMB > 0 {
+		memory = fmt.Sprintf("%d MiB", h.MemoryMB)
+	}
+	if m := h.Metrics; m != nil {
+		if m.MemoryTotalBytes > 0 { // otherwise the agent does not measure its host, as on Windows
+			load, memory = fmt.Sprintf("%.2f", m.Load1), fmt.Sprintf("%d of %d MiB", m.MemoryUsedBytes>>20, m.MemoryTotalBytes>>20)
+		}
+		ports = fmt.Sprintf("%d of %d", m.PortsUsed, h.Ports)
+	}
+	return load, memory, ports
 }
 
 type hostsJoinToken struct {

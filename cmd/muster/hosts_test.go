@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/agent/joining"
+	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
@@ -208,4 +209,22 @@ func gameRoot(t *testing.T, dir string) string {
 	}
 	t.Setenv(asMuster, "1") // for the game server
 	return root
+}
+
+// TestHostsThatAreNotMeasured: an agent on Windows or macOS reports no load and no memory.
+func TestHostsThatAreNotMeasured(t *testing.T) {
+	h := &operator.Host{Ports: 10}
+	for _, x := range []struct {
+		metrics *agentproto.HostMetrics
+		want    string
+	}{
+		{nil, "- - 10"},
+		{&agentproto.HostMetrics{PortsUsed: 2}, "- - 2 of 10"},
+		{&agentproto.HostMetrics{PortsUsed: 2, Load1: 0.5, MemoryTotalBytes: 8 << 30, MemoryUsedBytes: 1 << 30}, "0.50 1024 of 8192 MiB 2 of 10"},
+	} {
+		h.Metrics = x.metrics
+		if load, memory, ports := used(h); load+" "+memory+" "+ports != x.want {
+			t.Errorf("got %s %s %s, want %s", load, memory, ports, x.want)
+		}
+	}
 }
