@@ -251,6 +251,32 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+// TestNotesWithoutTLS: a service without a certificate and without a proxy installs well, and then refuses all clients.
+func TestNotesWithoutTLS(t *testing.T) {
+	for _, c := range []struct {
+		more values
+		want bool
+	}{
+		{values{}, true},
+		{values{"tls": values{"secretName": "muster-tls"}}, false},
+		{values{"trustedProxies": "10.0.0.0/8"}, false},
+		{values{"settings": values{"require-tls": "off"}}, false},
+		{values{"publicURL": "http://muster.games.svc"}, false}, // for plain HTTP within the Kubernetes cluster
+		{values{"settings": values{"tls-acme-email": "ops@example.com"}}, false},
+	} {
+		if c.more["publicURL"] == nil {
+			c.more["publicURL"] = "https://muster.example.com"
+		}
+		files, err := render(c.more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(files["muster/templates/NOTES.txt"], "refuses requests from other machines"); got != c.want {
+			t.Errorf("%v: warned %v, want %v", c.more, got, c.want)
+		}
+	}
+}
+
 // TestRefusals: values that would not work are refused, with the name of what is wrong.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
