@@ -58,14 +58,17 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 		})
 	}
 	// put writes a file that exists nowhere else.
-	put := func(name string, content []byte, destination string) error {
+	put := func(name string, content []byte, destination, kind string) error {
 		path := filepath.Join(work, name)
-		add(path, destination, files.TypeFile, 0o644)
+		add(path, destination, kind, 0o644)
 		return os.WriteFile(path, content, 0o644)
 	}
-	zsh, docs := "/usr/share/zsh/vendor-completions/_muster", "/usr/share/doc/muster/"
+	zsh, docs, document := "/usr/share/zsh/vendor-completions/_muster", "/usr/share/doc/muster/", files.TypeFile
 	if format == "rpm" {
-		zsh = "/usr/share/zsh/site-functions/_muster"
+		zsh, document = "/usr/share/zsh/site-functions/_muster", files.TypeRPMDoc
+		for _, dir := range []string{"/etc/muster", "/usr/share/doc/muster", "/usr/share/licenses/muster"} { // a removal removes only what the package owns
+			add("", dir, files.TypeDir, 0o755)
+		}
 	}
 	add(t.binary, "/usr/bin/muster", files.TypeFile, 0o755)
 	for _, unit := range units {
@@ -87,7 +90,7 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 			return nil, err
 		}
 		name := filepath.Base(path) + ".gz"
-		if err := put(name, zipped(text), "/usr/share/man/man1/"+name); err != nil {
+		if err := put(name, zipped(text), "/usr/share/man/man1/"+name, document); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +98,7 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := put("NEWS.gz", zipped(changes), docs+"NEWS.gz"); err != nil {
+	if err := put("NEWS.gz", zipped(changes), docs+"NEWS.gz", document); err != nil {
 		return nil, err
 	}
 	licence, err := os.ReadFile(filepath.Join(t.source, "LICENSE"))
@@ -103,10 +106,10 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 		return nil, err
 	}
 	if format == "deb" {
-		err = put("copyright", copyright(licence, t.licences), docs+"copyright")
+		err = put("copyright", copyright(licence, t.licences), docs+"copyright", files.TypeFile)
 	} else {
-		add(filepath.Join(t.source, "LICENSE"), "/usr/share/licenses/muster/LICENSE", files.TypeFile, 0o644)
-		err = put("THIRD-PARTY-LICENSES.txt", t.licences, "/usr/share/licenses/muster/THIRD-PARTY-LICENSES.txt")
+		add(filepath.Join(t.source, "LICENSE"), "/usr/share/licenses/muster/LICENSE", files.TypeRPMLicence, 0o644)
+		err = put("THIRD-PARTY-LICENSES.txt", t.licences, "/usr/share/licenses/muster/THIRD-PARTY-LICENSES.txt", files.TypeRPMLicence)
 	}
 	return info, err
 }

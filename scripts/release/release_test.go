@@ -249,6 +249,17 @@ func TestContents(t *testing.T) {
 		if out := run(t, rpm, "-qpc", path); out != "/etc/muster/agent.env\n/etc/muster/muster.json\n" {
 			t.Errorf("settings that an update keeps: %s", out)
 		}
+		if out := run(t, rpm, "-qpd", path); !strings.Contains(out, "/usr/share/man/man1/muster-serve.1.gz\n") || !strings.Contains(out, "/usr/share/doc/muster/NEWS.gz\n") {
+			t.Errorf("documentation, which an installation may leave out: %s", out)
+		}
+		if out := run(t, rpm, "-qpL", path); !strings.Contains(out, "/usr/share/licenses/muster/LICENSE\n") {
+			t.Errorf("licences: %s", out)
+		}
+		for _, dir := range []string{"/etc/muster", "/usr/share/doc/muster", "/usr/share/licenses/muster"} {
+			if !strings.Contains(list, dir+"\n") {
+				t.Errorf("the .rpm does not own %s, so its removal would leave it", dir)
+			}
+		}
 		if out := run(t, rpm, "-K", "--nosignature", path); !strings.Contains(out, "digests OK") {
 			t.Error(out)
 		}
