@@ -159,7 +159,7 @@ func (b *Bucket) Commit(ctx context.Context, m *buildfiles.Manifest, record func
 			break
 		}
 		if round == roundsMax {
-			return fmt.Errorf("the object store says that content is older than %s which was touched %s ago: is its clock right?", freshFor, b.wait)
+			return fmt.Errorf("the object store says that content is older than %s which was touched %s ago: is its clock right? A store also has to renew the time of an object that is copied onto itself, as S3 does", freshFor, b.wait)
 		}
 		select {
 		case <-time.After(b.wait):
