@@ -119,7 +119,7 @@ func TestExitOfUnknownProcess(t *testing.T) {
 		t.Error("a report for a compute that does not exist succeeded")
 	}
 	cmd = &hosting.ReportExit{Process: processKey("new"), Exit: exit.Report{Reason: "BORED"}}
-	if err := w.do(cmd); err == nil || !strings.Contains(err.Error(), `TerminationReason is "BORED"`) {
+	if err := w.do(cmd); err == nil || !strings.Contains(err.Error(), `TerminationReason: "BORED"`) {
 		t.Error(err)
 	}
 }
