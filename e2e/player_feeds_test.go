@@ -260,7 +260,7 @@ func TestStudioIsTold(t *testing.T) {
 	}
 	eventually(t, "the webhook fails", func() bool { return backend.is(true) > 0 })
 	list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
-	if x := object(list[0].(map[string]any)); x.at("failures") == nil || !strings.Contains(x.text("last_error"), "did not take the last message") || x.text("subscription_id") != made.text("subscription_id") {
+	if x := object(list[0].(map[string]any)); x.at("failures") == nil || !strings.Contains(x.text("last_error"), "did not accept the last message") || x.text("subscription_id") != made.text("subscription_id") {
 		t.Errorf("the list: %v", x)
 	}
 	s.kill()

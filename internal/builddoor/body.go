@@ -135,10 +135,10 @@ func (b *body) finish() error {
 		return fail(http.StatusBadRequest, "IncompleteBody", "the content has %d bytes; the client announced %d", b.read, b.length)
 	}
 	if b.sha256 != nil && hex.EncodeToString(b.sha256.Sum(nil)) != b.digest {
-		return fail(http.StatusBadRequest, "XAmzContentSHA256Mismatch", "the content has another SHA-256 than x-amz-content-sha256, which the client signed")
+		return fail(http.StatusBadRequest, "XAmzContentSHA256Mismatch", "the SHA-256 of the content is not x-amz-content-sha256, which the client signed")
 	}
 	if b.md5Of != "" && base64.StdEncoding.EncodeToString(b.md5.Sum(nil)) != b.md5Of {
-		return fail(http.StatusBadRequest, "BadDigest", "the content has another MD5 than Content-MD5 says")
+		return fail(http.StatusBadRequest, "BadDigest", "the MD5 of the content is not Content-MD5")
 	}
 	if b.check != nil {
 		want := b.want
@@ -146,7 +146,7 @@ func (b *body) finish() error {
 			want = b.chunks.found[b.named]
 		}
 		if base64.StdEncoding.EncodeToString(b.check.Sum(nil)) != want {
-			return fail(http.StatusBadRequest, "BadDigest", "the content has another checksum than %s says", b.named)
+			return fail(http.StatusBadRequest, "BadDigest", "the checksum of the content is not %s", b.named)
 		}
 	}
 	return io.EOF
@@ -217,7 +217,7 @@ func (c *chunks) line() (string, error) {
 		return "", err
 	}
 	if err != nil || len(text) > lineMax || !bytes.HasSuffix(text, []byte("\r\n")) {
-		return "", malformed("a line of at most %d bytes and its end are wanted", lineMax)
+		return "", malformed("want a line of at most %d bytes with its end", lineMax)
 	}
 	return string(text[:len(text)-2]), nil
 }

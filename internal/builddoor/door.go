@@ -130,7 +130,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		refused = &apiError{Code: "EntityTooLarge", Message: full.Reason, status: http.StatusInsufficientStorage}
 	case s3.IsFault(err):
 		d.Log.Error("upload of a build failed at the object store", "path", r.URL.Path, "error", err)
-		refused = &apiError{Code: "ServiceUnavailable", Message: "the object store of the service does not take the content at the moment; the log of the service says why", status: http.StatusServiceUnavailable}
+		refused = &apiError{Code: "ServiceUnavailable", Message: "the service's object store does not accept the content at the moment; the service's log has the cause", status: http.StatusServiceUnavailable}
 	case isBusy && busy.Reason == domain.Overloaded:
 		refused = &apiError{Code: "ServiceUnavailable", Message: busy.Detail, status: http.StatusServiceUnavailable}
 	case r.Context().Err() != nil || isClients(err):
@@ -199,7 +199,7 @@ func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
 	}
 	operation, known := operations[operationOf(r, query)]
 	if !known {
-		return fail(http.StatusNotImplemented, "NotImplemented", "this store takes the uploads of builds only")
+		return fail(http.StatusNotImplemented, "NotImplemented", "this store accepts only uploads of builds")
 	}
 	u := &upload{Door: d, w: w, r: r, query: query, signed: s, build: s.upload.Build}
 	u.by = audit.Origin{Principal: uploadCredentials + " " + s.upload.ID, Door: audit.DoorBuilds, Address: d.Proxies.Of(r), Agent: r.UserAgent(), Operation: uploadOperation}

@@ -58,7 +58,7 @@ func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 	case s3.IsFault(err):
 		d.Log.Error("part of a build cannot be read from the object store", "digest", digest.String(), "error", err)
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "the object store does not give this part of the build at the moment", http.StatusServiceUnavailable)
+		http.Error(w, "the object store cannot return this part of the build at the moment", http.StatusServiceUnavailable)
 		return
 	case err != nil:
 		d.Log.Error("part of a build cannot be read", "digest", digest.String(), "error", err)

@@ -70,7 +70,7 @@ func (d *Door) Run(ctx context.Context) {
 	defer d.commits.close()
 	left, err := d.Objects.Uploads()
 	if err != nil {
-		d.Log.Error("uploads of builds cannot be listed: those that were complete at the last stop stay INITIALIZED", "error", err)
+		d.Log.Error("uploads of builds cannot be listed: builds whose uploads were complete at the last stop stay INITIALIZED", "error", err)
 	}
 	for _, build := range left {
 		d.intake.add(waiting{build, audit.Origin{Principal: uploadCredentials, Door: audit.DoorBuilds, Operation: uploadOperation}}) // its address is no longer known
@@ -107,7 +107,7 @@ func (d *Door) Run(ctx context.Context) {
 func (d *Door) sweep(ctx context.Context) {
 	swept, err := d.Parts.Sweep(ctx, d.Now(), func() ([]buildfiles.Digest, error) { return d.inUse(ctx) })
 	if err != nil && ctx.Err() == nil {
-		d.Log.Error("object store cannot be swept: what no build needs stays until the next time", "error", err)
+		d.Log.Error("object store cannot be swept: content that no build needs stays until the next sweep", "error", err)
 	}
 	if swept.Bytes > 0 {
 		d.Log.Info("object store swept", "parts", swept.Parts, "uploads", swept.Uploads, "bytes", swept.Bytes)

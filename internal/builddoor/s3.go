@@ -320,7 +320,7 @@ func (u *upload) completeMultipart() error {
 			return fail(http.StatusBadRequest, "InvalidPart", "part %d with the ETag %.40s was not uploaded", p.PartNumber, etag)
 		}
 		if p.PartNumber <= last {
-			return fail(http.StatusBadRequest, "InvalidPartOrder", "part %d stands behind part %d; want them in order", p.PartNumber, last)
+			return fail(http.StatusBadRequest, "InvalidPartOrder", "part %d comes after part %d; want them in order", p.PartNumber, last)
 		}
 		last = p.PartNumber
 		raw, _ := hex.DecodeString(etag) // valid, because this door made the name that contains it

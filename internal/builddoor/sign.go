@@ -110,7 +110,7 @@ func (d *Door) authenticate(r *http.Request) (*signed, error) {
 	case !now.Before(upload.Expires): // revealed only to clients that have the secret
 		return nil, fail(http.StatusBadRequest, "ExpiredToken", "The provided token has expired: RequestUploadCredentials returns a new one.")
 	case (s.payload == unsignedPayload || s.payload == unsignedTrailers) && !d.Private(r):
-		return nil, fail(http.StatusForbidden, "AccessDenied", "%s is taken over TLS only, because others on the way could change the content", s.payload)
+		return nil, fail(http.StatusForbidden, "AccessDenied", "%s is accepted over TLS only, because others on the network could change the content", s.payload)
 	}
 	return s, nil
 }

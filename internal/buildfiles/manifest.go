@@ -90,7 +90,7 @@ func ParseManifest(text []byte) (*Manifest, error) {
 		return nil, reject("manifest: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, reject("manifest: want the end behind the first value")
+		return nil, reject("manifest: want nothing after the first value")
 	}
 	return &m, m.check()
 }
@@ -113,7 +113,7 @@ func (m *Manifest) check() error {
 	for i := range m.Files {
 		f := &m.Files[i]
 		if i > 0 && f.Path <= last {
-			return reject("file %.200q stands behind %.200q; want each path once, in order", f.Path, last)
+			return reject("file %.200q comes after %.200q; want each path once, in order", f.Path, last)
 		}
 		last = f.Path
 		if err := names.add(f.Path); err != nil {
@@ -169,9 +169,9 @@ func CheckPath(path string) error {
 		case len(name) > 255:
 			return reject("path %.200q: a part has %d bytes; want at most 255", path, len(name))
 		case strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`\:*?"<>|`, c) || c == '\uFFFD' }):
-			return reject(`path %.200q: want printable UTF-8 without \ : * ? " < > |, which other systems do not take in names`, path)
+			return reject(`path %.200q: want printable UTF-8 without \ : * ? " < > |, which other systems do not allow in names`, path)
 		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-			return reject("path %.200q: a part ends with a dot or a space, which Windows leaves out", path)
+			return reject("path %.200q: a part ends with a dot or a space, which Windows removes", path)
 		case reserved(name):
 			return reject("path %.200q: Windows reserves the name %.20q for a device", path, name)
 		}
@@ -212,7 +212,7 @@ func (n names) add(path string) error {
 		return err
 	}
 	if was, ok := n.folded[fold(path)]; ok {
-		return reject("path %.200q is also there as %.200q, which is the same file where case does not count", path, was.path)
+		return reject("path %.200q also occurs as %.200q, which is the same file where case does not count", path, was.path)
 	}
 	n.folded[fold(path)] = folded{path: path}
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
@@ -224,7 +224,7 @@ func (n names) add(path string) error {
 		case !was.dir:
 			return reject("path %.200q: %.200q is a file", path, was.path)
 		case was.path != dir:
-			return reject("path %.200q: the directory is also there as %.200q", path, was.path)
+			return reject("path %.200q: the directory also occurs as %.200q", path, was.path)
 		default:
 			return nil // its parents are known, too
 		}

@@ -47,7 +47,7 @@ func Scan(dir string) (*Scanned, error) {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return reject("%s is no file: a build has plain files and directories only", name)
+			return reject("%s is not a file: a build has plain files and directories only", name)
 		}
 		if err := CheckPath(name); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *Scanned) Part(d Digest) ([]byte, error) {
 		return nil, err
 	}
 	if DigestOf(content) != d {
-		return nil, fmt.Errorf("%s has changed while it was pushed", from.path)
+		return nil, fmt.Errorf("%s changed while it was pushed", from.path)
 	}
 	return content, nil
 }

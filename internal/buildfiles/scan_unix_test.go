@@ -45,7 +45,7 @@ func TestLinksInADirectory(t *testing.T) {
 	}
 	for to, want := range map[string]string{
 		"../secret": "outside", filepath.Join(dir, "secret"): "outside", "/etc": "outside", "../build/../secret": "outside", "..": "outside",
-		"none": "leads nowhere", "bad": "leads nowhere", "lib": "is no file",
+		"none": "leads nowhere", "bad": "leads nowhere", "lib": "is not a file",
 	} {
 		link := filepath.Join(root, "bad")
 		must(os.Symlink(to, link))

@@ -64,7 +64,7 @@ func Split(r io.Reader, limit int64, put func(Digest, []byte) error) (f File, er
 			}
 		}
 		if f.Size+int64(have) > limit {
-			return f, reject("the build has more bytes than the limit leaves")
+			return f, reject("a file has more than %d bytes", limit)
 		}
 		if have == 0 {
 			whole.Sum(f.Digest[:0])

@@ -20,7 +20,7 @@ func Unzip(r io.ReaderAt, size, sizeMax int64, put func(Digest, []byte) error) (
 	case source.err != nil:
 		return nil, source.err
 	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
-		return nil, reject("the upload is not a zip, or is damaged: %v", err)
+		return nil, reject("the upload is not a zip file, or is damaged: %v", err)
 	case len(z.File) > 2*FilesMax: // directories have entries, too
 		return nil, reject("%d entries in the zip; want at most %d files", len(z.File), FilesMax)
 	}
@@ -74,7 +74,7 @@ func unpack(entry *zip.File, source *listed, limit int64, put func(Digest, []byt
 	case putFailed != nil:
 		return f, putFailed
 	case errors.As(err, &rejected):
-		return f, reject("file %.200q: the files of the zip have more than the limit of bytes", entry.Name)
+		return f, reject("file %.200q: the files in the zip exceed the size limit", entry.Name)
 	case err != nil:
 		return f, source.blame(entry, err)
 	}

@@ -33,7 +33,7 @@ var statistics = map[string]func(series.Stat) float64{
 
 func checkStatistic(name string) error {
 	if _, ok := statistics[name]; !ok {
-		return invalid("The statistic %s is not kept; want SampleCount, Average, Sum, Minimum or Maximum.", clip(name))
+		return invalid("The statistic %s is not stored; want SampleCount, Average, Sum, Minimum or Maximum.", clip(name))
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func checkStatistic(name string) error {
 // periodOf returns a period in minutes.
 func periodOf(seconds int64, what string) (int64, error) {
 	if seconds < 60 || seconds%60 != 0 || seconds > 86_400*365 {
-		return 0, invalid("%s is %d seconds; want a multiple of 60, since one value is kept for each minute.", what, seconds)
+		return 0, invalid("%s is %d seconds; want a multiple of 60, because one value is stored for each minute.", what, seconds)
 	}
 	return seconds / 60, nil
 }
@@ -152,7 +152,7 @@ func (d *Door) getMetricStatistics(r reader) (fields, error) {
 		wanted = append(wanted, name)
 	}
 	if extended := r.list("ExtendedStatistics", 10); len(extended) > 0 && *r.err == nil {
-		*r.err = invalid("ExtendedStatistics: percentiles are not kept; want Statistics with SampleCount, Average, Sum, Minimum or Maximum.")
+		*r.err = invalid("ExtendedStatistics: percentiles are not stored; want Statistics with SampleCount, Average, Sum, Minimum or Maximum.")
 	}
 	if *r.err != nil {
 		return nil, *r.err
@@ -205,7 +205,7 @@ func (d *Door) listMetrics(r reader) (fields, error) {
 	if token != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return nil, &refusal{codeInvalidToken, "The parameter NextToken is none that this service gave."}
+			return nil, &refusal{codeInvalidToken, "The parameter NextToken was not issued by this service."}
 		}
 		after = string(raw)
 	}
@@ -268,7 +268,7 @@ func readPlace(token string) (p place, err error) {
 		_, err = fmt.Sscanf(string(raw), "%d.%d.%d", &p.until, &p.result, &p.point)
 	}
 	if err != nil || p.until < 0 || p.result < 0 || p.point < 0 {
-		return p, &refusal{codeInvalidToken, "The parameter NextToken is none that this service gave."}
+		return p, &refusal{codeInvalidToken, "The parameter NextToken was not issued by this service."}
 	}
 	return p, nil
 }

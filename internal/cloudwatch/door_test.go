@@ -286,7 +286,7 @@ func TestRefusals(t *testing.T) {
 		code   string
 		says   string
 	}{
-		"percentile": {func(in *cloudwatch.GetMetricDataInput) { in.MetricDataQueries[0].MetricStat.Stat = aws.String("p99") }, codeInvalidValue, "The statistic p99 is not kept"},
+		"percentile": {func(in *cloudwatch.GetMetricDataInput) { in.MetricDataQueries[0].MetricStat.Stat = aws.String("p99") }, codeInvalidValue, "The statistic p99 is not stored"},
 		"math": {func(in *cloudwatch.GetMetricDataInput) {
 			in.MetricDataQueries = append(in.MetricDataQueries, types.MetricDataQuery{Id: aws.String("m"), Expression: aws.String("a*2")})
 		}, codeInvalidValue, "The expression a*2 is metric math"},

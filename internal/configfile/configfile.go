@@ -65,14 +65,14 @@ func once(content []byte) error {
 	case !ok:
 		return err
 	case errors.Is(wrong.Err, jsontext.ErrDuplicateName):
-		return fmt.Errorf("line %d: %q is there twice", line(content, wrong.ByteOffset+1), wrong.JSONPointer.LastToken())
+		return fmt.Errorf("line %d: %q is given twice", line(content, wrong.ByteOffset+1), wrong.JSONPointer.LastToken())
 	}
 	return fmt.Errorf("line %d: %w", line(content, wrong.ByteOffset+1), wrong.Err)
 }
 
 func inLine(content []byte, err error) error {
 	if err == io.EOF {
-		return errors.New("is empty, want an object in JSON")
+		return errors.New("is empty, want a JSON object")
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("line %d: the file ends before its object does", line(content, int64(len(content))))

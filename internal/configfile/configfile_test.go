@@ -27,8 +27,8 @@ func TestRead(t *testing.T) {
 		"{\n\"names\": [\"a\"],\n}":             "line 3: invalid character '}'",
 		"{\n\"names\": 7}":                      "line 2: json: cannot unmarshal number into Go struct field example.names",
 		"{\n\"name\": []}":                      `unknown field "name"`,
-		"{\"names\": [],\n\"of\": {\"a\": \"b\",\n \"a\": \"c\"}}": "line 3: \"a\" is there twice",
-		"{\"names\": [\"a\"],\n\n\"names\": []}":                   "line 3: \"names\" is there twice",
+		"{\"names\": [],\n\"of\": {\"a\": \"b\",\n \"a\": \"c\"}}": "line 3: \"a\" is given twice",
+		"{\"names\": [\"a\"],\n\n\"names\": []}":                   "line 3: \"names\" is given twice",
 		"{\"names\": [\"\xff\"]}":                                  "line 1: invalid UTF-8",
 		"{}\n{}":                                                   "line 2: want nothing after the object",
 		"{}\n]":                                                    "line 2: want nothing after the object",
@@ -63,7 +63,7 @@ func TestMistakes(t *testing.T) {
 	wrong.Add("100%d", "%d, want 1", 2)
 	wrong.List("none", nil)
 	wrong.List("some", []string{"a", "", "a", strings.Repeat("x", valueBytesMax+1)})
-	want := "100%d: 2, want 1\nnone: 0, want 1 to 64\nsome[1]: 0 bytes, want 1 to 512\nsome[2]: \"a\" is there twice\nsome[3]: 513 bytes, want 1 to 512"
+	want := "100%d: 2, want 1\nnone: 0, want 1 to 64\nsome[1]: 0 bytes, want 1 to 512\nsome[2]: \"a\" is given twice\nsome[3]: 513 bytes, want 1 to 512"
 	if got := fmt.Sprint(wrong.Err()); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -30,7 +30,7 @@ func (m *Mistakes) List(at string, values []string) {
 			m.Add(fmt.Sprintf("%s[%d]", at, n), "%d bytes, want 1 to %d", len(value), valueBytesMax)
 		}
 		if slices.Contains(values[:n], value) {
-			m.Add(fmt.Sprintf("%s[%d]", at, n), "%.200q is there twice", value)
+			m.Add(fmt.Sprintf("%s[%d]", at, n), "%.200q is given twice", value)
 		}
 	}
 }

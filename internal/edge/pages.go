@@ -21,7 +21,7 @@ type Pages struct {
 // check returns why a request is refused; "" if it is allowed.
 func (p *Pages) check(r *http.Request) string {
 	if !p.named(r.Host) {
-		return fmt.Sprintf("Host %.100q is none of this service's names: in development mode it answers to localhost, loopback addresses and "+
+		return fmt.Sprintf("Host %.100q is not a name of this service: in development mode it answers to localhost, loopback addresses and "+
 			"the host of --public-url", r.Host)
 	}
 	origin := r.Header.Get("Origin")

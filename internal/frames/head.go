@@ -63,7 +63,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	most := uint64(r.config.MessageMax)
 	switch {
 	case n < least:
-		return h, &Violation{CodeProtocol, fmt.Sprintf("a length of %d in a longer form than it needs", n)}
+		return h, &Violation{CodeProtocol, fmt.Sprintf("a length of %d in a longer form than necessary", n)}
 	case control: // small in any case
 	case n > most:
 		return h, &Violation{CodeTooLarge, fmt.Sprintf("a frame of %d bytes, want at most %d", n, most)}

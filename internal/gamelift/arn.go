@@ -60,7 +60,7 @@ func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, er
 	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
 	switch {
 	case !ok || !strings.HasPrefix(prefix, "arn:"):
-		return "", domain.Refuse(domain.NotFound, "game session %s not found: its id is an ARN", excerpt.Short(arn))
+		return "", domain.Refuse(domain.NotFound, "game session %s not found: want its ARN", excerpt.Short(arn))
 	case strings.Count(tail, "/") != 1:
 		return session.ID(tail), nil
 	}

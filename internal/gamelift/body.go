@@ -73,7 +73,7 @@ func (b *body) read(pooled *buffers) smithy.APIError {
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			b.w.Header()["Connection"] = []string{"close"}
-			return commonError(codeRequestTimeout, "the body came too slowly: want %d bytes a second", slowRate)
+			return commonError(codeRequestTimeout, "the body arrived too slowly: want %d bytes a second", slowRate)
 		case err != nil:
 			return commonError(codeSerialization, "the body ended early")
 		}

@@ -91,7 +91,7 @@ func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput
 	return &gamelift.DeleteBuildOutput{}, s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)})
 }
 
-const noBuildStore = "this installation does not store the files of builds (--builds-max is 0): put them into a store of yours and name it as the StorageLocation of a new build"
+const noBuildStore = "this installation does not store the files of builds (--builds-max is 0): put them into your own store and name it as the StorageLocation of a new build"
 
 // RequestUploadCredentials returns new credentials for a build whose files have not been uploaded.
 func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {

@@ -22,7 +22,7 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 	before := uint64(0)
 	if cursor != "" {
 		if before, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-			return nil, invalid("NextToken is not one of this version of Muster")
+			return nil, invalid("NextToken is from another version of Muster")
 		}
 	}
 	from, to := timeFromWire(in.StartTime), timeFromWire(in.EndTime)

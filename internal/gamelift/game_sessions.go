@@ -20,7 +20,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 		return nil, err
 	}
 	if in.IdempotencyToken != nil && in.GameSessionId != nil {
-		return nil, invalid("IdempotencyToken and GameSessionId are both given; at most one of them is wanted")
+		return nil, invalid("IdempotencyToken and GameSessionId are both given; want at most one of them")
 	}
 	location := value(in.Location)
 	if location == "" {

@@ -180,7 +180,7 @@ func TestEndedGameSessionIsNotNotFound(t *testing.T) {
 	refused(t, err, "NotFoundException")
 	_, err = h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: aws.String("no-arn")})
 	refused(t, err, "NotFoundException")
-	if !strings.Contains(err.Error(), "game session no-arn not found: its id is an ARN") {
+	if !strings.Contains(err.Error(), "game session no-arn not found: want its ARN") {
 		t.Errorf("%v does not say what was not found", err)
 	}
 }

@@ -148,7 +148,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		if name == "" || known { // no operation is named, or it is called with another method than POST
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
-		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(name))
+		return nil, commonError(codeUnknownOperation, "'%s' is not an operation of this service", excerpt.Short(name))
 	}
 	if refused := checkMedia(r, c); refused != nil {
 		discard(w, r)
@@ -259,7 +259,7 @@ func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
 	case badNumber:
 		return nil, serializationError("the body has a number of more than %d characters", numberBytesMax)
 	case badTag:
-		return nil, serializationError("the body has a CBOR tag that no member of the API has; want none but 1, of timestamps")
+		return nil, serializationError("the body has a CBOR tag that no member of the API uses; want no tag other than 1, for timestamps")
 	}
 	if !work.decode(bytes) {
 		return nil, throttled()

@@ -264,7 +264,7 @@ func TestBadRequestsGetTypedErrors(t *testing.T) {
 	url := startServer(t, h)
 	c := jsonClient{url: url, key: keysForTest()["AKADMIN"]}
 	for _, each := range []struct{ name, operation, body, code, message string }{
-		{"unknown operation", "CreatePlayerSessionX", `{}`, codeUnknownOperation, "'CreatePlayerSessionX' is no operation of this service"},
+		{"unknown operation", "CreatePlayerSessionX", `{}`, codeUnknownOperation, "'CreatePlayerSessionX' is not an operation of this service"},
 		{"case matters", "createPlayerSession", `{}`, codeUnknownOperation, ""},
 		{"not JSON", "CreatePlayerSession", `{"GameSessionId":`, codeSerialization, ""},
 		{"not an object", "CreatePlayerSession", `[]`, codeSerialization, "the body must be a JSON object, got a list"},

@@ -56,7 +56,7 @@ func checkCompute(in *gamelift.CreateFleetInput) error {
 	}
 	switch {
 	case in.ScriptId != nil && in.BuildId != nil:
-		return invalid("BuildId, ScriptId: exactly one is wanted")
+		return invalid("BuildId, ScriptId: want exactly one of them")
 	case in.ScriptId != nil:
 		return domain.Refuse(domain.NotFound, "script %s not found: Realtime scripts are not supported", excerpt.Short(lastPart(*in.ScriptId)))
 	case in.BuildId == nil:
@@ -64,7 +64,7 @@ func checkCompute(in *gamelift.CreateFleetInput) error {
 	case in.ServerLaunchPath == nil && in.ServerLaunchParameters != nil:
 		return invalid("ServerLaunchParameters: only with ServerLaunchPath")
 	case in.ServerLaunchPath != nil && in.RuntimeConfiguration != nil:
-		return invalid("ServerLaunchPath: not together with RuntimeConfiguration, which takes its place")
+		return invalid("ServerLaunchPath: not together with RuntimeConfiguration, which replaces it")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func attributeFromWire(wire types.AttributeValue) (v ruleset.Value, problem stri
 	}
 	switch {
 	case given != 1:
-		return v, "exactly one of S, N, SL and SDM is wanted"
+		return v, "want exactly one of S, N, SL and SDM"
 	case len(wire.SL) > attributeListMax:
 		return v, "SL has more than 100 strings"
 	case len(wire.SDM) > attributePairsMax:

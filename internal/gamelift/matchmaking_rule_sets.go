@@ -108,7 +108,7 @@ func namedPage[T any](ctx context.Context, s *Service, operation string, in any,
 	at := 0
 	if after != "" {
 		if at, err = strconv.Atoi(after); err != nil || at < 0 || at > len(names) {
-			return nil, nil, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
+			return nil, nil, invalid("NextToken is from another version of Muster") // the token was intact but has another form
 		}
 	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {

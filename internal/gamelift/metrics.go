@@ -15,12 +15,12 @@ import (
 var (
 	poolTaken = prometheus.NewDesc("muster_api_pool_taken",
 		"What requests hold now: working and working_clients in requests; arriving, decoded and decoded_clients in bytes.", []string{"pool"}, nil)
-	poolMost    = prometheus.NewDesc("muster_api_pool_limit", "How much of it there is.", []string{"pool"}, nil)
-	poolRefused = prometheus.NewDesc("muster_api_pool_refused_total", "Requests that found no room in it, or that had used up their share.", []string{"pool"}, nil)
-	heldBytes   = prometheus.NewDesc("muster_held_bytes", "Memory that records hold which callers bring data for, with those that ended a moment ago.", []string{"kind"}, nil)
-	heldMost    = prometheus.NewDesc("muster_held_bytes_limit", "How much they may hold.", []string{"kind"}, nil)
+	poolMost    = prometheus.NewDesc("muster_api_pool_limit", "Size of the pool of requests, in the units of muster_api_pool_taken.", []string{"pool"}, nil)
+	poolRefused = prometheus.NewDesc("muster_api_pool_refused_total", "Requests that found no room in the pool, or whose caller had used up its share.", []string{"pool"}, nil)
+	heldBytes   = prometheus.NewDesc("muster_held_bytes", "Memory of records with data from callers, including those that ended a moment ago.", []string{"kind"}, nil)
+	heldMost    = prometheus.NewDesc("muster_held_bytes_limit", "Maximum memory of these records.", []string{"kind"}, nil)
 	rateRefused = prometheus.NewDesc("muster_api_client_rate_refused_total",
-		"Requests with keys of the role client beyond the rate of their key or address.", []string{"by"}, nil)
+		"Requests with keys of the role client that exceeded the rate of their key or address.", []string{"by"}, nil)
 )
 
 func newRefusals() *prometheus.CounterVec {

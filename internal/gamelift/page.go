@@ -44,7 +44,7 @@ func pagePlace(operation string, input any, token *string) (place, error) {
 	created, id, _ := strings.Cut(cursor, "/")
 	n, err := strconv.ParseInt(created, 10, 64)
 	if err != nil {
-		return place{}, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
+		return place{}, invalid("NextToken is from another version of Muster") // the token was intact but has another form
 	}
 	return place{n, id}, nil
 }

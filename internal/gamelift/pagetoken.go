@@ -34,7 +34,7 @@ func pageCursor(operation string, input any, token *string) (cursor string, err 
 			return cursor, nil
 		}
 	}
-	return "", invalid("NextToken is not one that %s answered to the same parameters", operation)
+	return "", invalid("NextToken was not returned by %s for the same parameters", operation)
 }
 
 func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {

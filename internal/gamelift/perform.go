@@ -36,7 +36,7 @@ func (h *Handler) performed(ctx context.Context, by *identity.Principal, operati
 	defer h.confine(operation, requestID, &output, &refused)
 	op, known := h.operations[operation]
 	if !known {
-		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(operation))
+		return nil, commonError(codeUnknownOperation, "'%s' is not an operation of this service", excerpt.Short(operation))
 	}
 	if int64(len(input)) > op.bounds.body {
 		return nil, tooMuch(operation, op.bounds.body)

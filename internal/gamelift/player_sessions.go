@@ -49,7 +49,7 @@ func (s *Service) reserve(ctx context.Context, arn string, players []hosting.New
 // player session and returns its new state; an ended one is not changed.
 func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
 	if in.PlayerSessionId == nil || in.GameSessionId != nil || in.PlayerId != nil || in.PlayerSessionStatusFilter != nil {
-		return nil, invalid("PlayerSessionId, and nothing else, is wanted")
+		return nil, invalid("want PlayerSessionId and nothing else")
 	}
 	known, err := s.playerSession(ctx, *in.PlayerSessionId)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 		}
 	}
 	if named != 1 {
-		return nil, invalid("exactly one of PlayerSessionId, GameSessionId and PlayerId is wanted, got %d of them", named)
+		return nil, invalid("want exactly one of PlayerSessionId, GameSessionId and PlayerId, got %d of them", named)
 	}
 	status, err := playerStatus(in.PlayerSessionStatusFilter)
 	if err != nil {

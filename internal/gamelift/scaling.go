@@ -39,12 +39,12 @@ func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, er
 		case given:
 			return p, invalid("%s: only a policy of the type RuleBased has one", name)
 		case in.MetricName != types.MetricNamePercentAvailableGameSessions:
-			return p, invalid("MetricName: a policy of the type TargetBased wants PercentAvailableGameSessions, got %s", in.MetricName)
+			return p, invalid("MetricName: %s; a policy of the type TargetBased requires PercentAvailableGameSessions", in.MetricName)
 		case in.TargetConfiguration == nil:
 			return p, invalid("TargetConfiguration: required with the type TargetBased")
 		}
 		if p.Target = *in.TargetConfiguration.TargetValue; p.Target < 0 || p.Target > 100 {
-			return p, invalid("TargetConfiguration.TargetValue: %g is no percentage, want 0 to 100", p.Target)
+			return p, invalid("TargetConfiguration.TargetValue: %g; want a percentage from 0 to 100", p.Target)
 		}
 		return p, nil
 	}
@@ -61,7 +61,7 @@ func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, er
 	case p.Periods > capacity.PeriodsMax:
 		return p, invalid("EvaluationPeriods: %d; want at most %d minutes", p.Periods, capacity.PeriodsMax)
 	case in.ScalingAdjustmentType == types.ScalingAdjustmentTypeExactCapacity && p.Adjustment < 0:
-		return p, invalid("ScalingAdjustment: %d instances cannot be, want 0 or more with ExactCapacity", p.Adjustment)
+		return p, invalid("ScalingAdjustment: %d; want 0 or more instances with ExactCapacity", p.Adjustment)
 	}
 	return p, nil
 }
@@ -89,7 +89,7 @@ func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.Desc
 	size, from := pageSize(in.Limit, pageMax), 0
 	if cursor != "" {
 		if from, err = strconv.Atoi(cursor); err != nil || from < 0 {
-			return nil, invalid("NextToken is not one of this version of Muster")
+			return nil, invalid("NextToken is from another version of Muster")
 		}
 	}
 	all := f.Managed.Policies

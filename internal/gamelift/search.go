@@ -72,7 +72,7 @@ func searchQuery(in *gamelift.SearchGameSessionsInput) (q searchindex.Query, err
 	case cursor != "":
 		start, after, ok := search.ParseCursor(cursor)
 		if !ok {
-			return q, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
+			return q, invalid("NextToken is from another version of Muster") // the token was intact but has another form
 		}
 		q.Order.Start, q.After = start, &after
 	case q.Order.Attribute == search.None:

@@ -105,7 +105,7 @@ func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fle
 func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id string, err error) {
 	switch {
 	case fleetID != nil && aliasID != nil:
-		return "", invalid("FleetId and AliasId are both given; exactly one of them is wanted")
+		return "", invalid("FleetId and AliasId are both given; want exactly one of them")
 	case fleetID != nil:
 		return lastPart(*fleetID), nil
 	case aliasID != nil:

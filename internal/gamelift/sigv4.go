@@ -78,7 +78,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	case r.Header.Get("X-Amz-Target") != "" && !a.Signs("x-amz-target"):
 		return s, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
-		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
+		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is accepted over TLS only, because others on the network could change the body", unsignedPayload)
 	}
 	key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token"), s.address)
 	switch {

@@ -21,7 +21,7 @@ type ConsoleLink struct {
 // newConsoleLink answers with the link, which is shown only once; answers are not logged.
 func (d *Door) newConsoleLink(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
-		answer(w, http.StatusForbidden, Problem{"the answer has a link in it that signs in: use https"})
+		answer(w, http.StatusForbidden, Problem{"the answer contains a link that signs in: use https"})
 		return nil
 	}
 	if err := readKeyBody(body, &struct{}{}); err != nil {

@@ -217,7 +217,7 @@ func (d *Door) compute(ctx context.Context, id string) (found fleet.Compute, err
 	case len(in) == 0:
 		return found, domain.Refuse(domain.NotFound, "compute %s not found; want FLEET/COMPUTE, or the name of a compute", id)
 	case len(in) > 1:
-		return found, domain.Refuse(domain.Conflict, "compute %s: fleets %s have one of that name; want FLEET/COMPUTE", id, strings.Join(in[:min(len(in), 5)], ", "))
+		return found, domain.Refuse(domain.Conflict, "compute %s: fleets %s have a compute of that name; want FLEET/COMPUTE", id, strings.Join(in[:min(len(in), 5)], ", "))
 	}
 	return found, nil
 }

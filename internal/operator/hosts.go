@@ -149,7 +149,7 @@ func hostOf(v *cell.View, h *hosts.Host) Host {
 // newHostToken answers with the token, which is shown only once; answers are not logged.
 func (d *Door) newHostToken(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
-		answer(w, http.StatusForbidden, Problem{"the answer has the join token in it: use https"})
+		answer(w, http.StatusForbidden, Problem{"the answer contains the join token: use https"})
 		return nil
 	}
 	var in NewHostToken

@@ -100,7 +100,7 @@ func (d *Door) listKeys(w http.ResponseWriter, r *http.Request, _ access.Actor, 
 // createKey answers with the secret, which is shown only once; answers are not logged.
 func (d *Door) createKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
-		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
+		answer(w, http.StatusForbidden, Problem{"the answer contains the secret of the key: use https"})
 		return nil
 	}
 	var in NewKey
@@ -129,7 +129,7 @@ func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor
 // rotateKey answers with the successor's secret, which is shown only once.
 func (d *Door) rotateKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
-		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
+		answer(w, http.StatusForbidden, Problem{"the answer contains the secret of the key: use https"})
 		return nil
 	}
 	var in keyring.Rotation

@@ -147,7 +147,7 @@ func TestWhyAPlacementWaits(t *testing.T) {
 		t.Errorf("got %+v", x.Facts)
 	}
 	o.later(21 * time.Second)
-	if x := o.explain("placement/p1"); x.known("latency cap") != "none any more" || x.Places[1].Outcome != "NO_FREE_PROCESS" {
+	if x := o.explain("placement/p1"); x.known("latency cap") != "none now" || x.Places[1].Outcome != "NO_FREE_PROCESS" {
 		t.Errorf("after the cap: got %+v", x)
 	}
 }
@@ -265,7 +265,7 @@ func TestWhyAProcessGetsNoGameSession(t *testing.T) {
 	o.start("p1")
 	look("hosts game session fleet-1/custom-a/p1, which is ACTIVATING")
 	o.do(&hosting.EndProcess{Process: key, Request: 99})
-	look("it said so itself")
+	look("it reported its own end")
 }
 
 // An ended process counts as not connected, even if its socket is still open. Reuses of a process id are counted.

@@ -146,7 +146,7 @@ func (d *Door) peopleRoutes() {
 func (d *Door) ofPeople(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
 	return d.forAdmins(what, func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 		if d.config.People == nil {
-			return domain.Refuse(domain.NotFound, "people do not sign in at this service")
+			return domain.Refuse(domain.NotFound, "this service has no sign-in for people")
 		}
 		return do(w, r, by, body)
 	})
@@ -200,10 +200,10 @@ func (d *Door) listPeople(w http.ResponseWriter, r *http.Request, _ access.Actor
 // mayEnrol refuses links that could not be used, and such that others on the way could use.
 func (d *Door) mayEnrol(r *http.Request, seconds *int64) error {
 	if why := d.config.People.WhyNoPasskeys(); why != "" {
-		return domain.Refuse(domain.Conflict, "nobody could use the link: %s", why)
+		return domain.Refuse(domain.Conflict, "the link could not be used: %s", why)
 	}
 	if !d.config.Private(r) {
-		return domain.Refuse(domain.Invalid, "the answer has a link in it with which a passkey is registered: use https")
+		return domain.Refuse(domain.Invalid, "the answer contains a link that registers a passkey: use https")
 	}
 	if *seconds == 0 {
 		*seconds = enrolmentSeconds

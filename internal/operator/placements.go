@@ -98,7 +98,7 @@ func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placemen
 		}
 		switch limit, until := q.Cap(now.Sub(p.Start)); {
 		case limit == 0:
-			x.fact("latency cap", "none any more")
+			x.fact("latency cap", "none now")
 		case until == 0:
 			x.fact("latency cap", strconv.Itoa(int(limit))+" ms")
 		default:

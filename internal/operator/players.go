@@ -67,7 +67,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 // whyPlayer summarizes for operators where the player is, for how long, and what ends that state.
 func whyPlayer(s *standing, now domain.Time) string {
 	text := map[flow.Phase]string{
-		flow.Idle: "The player is nowhere: in no party, no search and no game.", flow.InParty: "The player is in a party.", flow.Matchmaking: "The player's party searches for a match.",
+		flow.Idle: "The player is in no party, no search and no game.", flow.InParty: "The player is in a party.", flow.Matchmaking: "The player's party searches for a match.",
 		flow.InGameWithParty: "The player is in a game.", flow.InGame: "The player is in a game, without a party.",
 	}[s.Phase()]
 	if s.line.Since != 0 {

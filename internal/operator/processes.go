@@ -261,7 +261,7 @@ func whyProcess(p *fleet.Process, game *session.GameSession) string {
 
 // endReasons describes why a server process ended.
 var endReasons = map[fleet.EndReason]string{
-	fleet.EndedNormally:       "it said so itself",
+	fleet.EndedNormally:       "it reported its own end",
 	fleet.EndedCrashed:        "its connection was lost and did not come back in time",
 	fleet.EndedReplaced:       "another process took its id",
 	fleet.EndedUnhealthy:      "it was unhealthy or silent for too long",

@@ -196,7 +196,7 @@ func (d *Door) explainAlias(ctx context.Context, id string) (*Explanation, error
 		}
 		x.ID, x.Status, x.Why = a.ID, "SIMPLE", "New game sessions go to fleet "+a.Fleet+"."
 		if a.Terminal {
-			x.Status, x.Why = "TERMINAL", "It stands for no fleet. Callers get the message: "+a.Message
+			x.Status, x.Why = "TERMINAL", "It points to no fleet. Callers get the message: "+a.Message
 		}
 		if !a.Terminal {
 			if why, next := attention.AliasOf(v, &a, agents, now); why != "" {

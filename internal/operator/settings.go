@@ -28,7 +28,7 @@ func (d *Door) settingsRoutes() {
 
 func (d *Door) reload(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	if d.config.Reload == nil {
-		return domain.Refuse(domain.NotFound, "the settings of this service cannot be read again")
+		return domain.Refuse(domain.NotFound, "the settings of this service cannot be reloaded")
 	}
 	done, err := d.config.Reload(r.Context())
 	if mistakes, ok := errors.AsType[settings.Mistakes](err); ok {

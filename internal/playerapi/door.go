@@ -307,7 +307,7 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 func (d *Door) serveReady(w http.ResponseWriter) {
 	refused := d.streams.Draining()
 	if d.state.Err() != nil {
-		refused = problem.Later(flow.Unavailable, problem.Again, "the service cannot do its work")
+		refused = problem.Later(flow.Unavailable, problem.Again, "the service is not available")
 	}
 	if refused != nil {
 		problem.Write(w, refused)

@@ -167,7 +167,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"sign-in failed", "a webhook of players' events does not take them", "a hook returned no usable answer", "operator call"} {
+	for _, want := range []string{"sign-in failed", "a webhook of players' events does not accept them", "a hook returned no usable answer", "operator call"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not say %q; is it the one of the story?", want)
 		}

@@ -118,7 +118,7 @@ type Denied struct {
 	Message string // for the player's client
 }
 
-func (e *Denied) Error() string { return fmt.Sprintf("hook %s denied it: %s", e.Hook, e.Message) }
+func (e *Denied) Error() string { return fmt.Sprintf("hook %s denied the call: %s", e.Hook, e.Message) }
 
 // Silent means that a hook whose answer is required gave no usable one.
 type Silent struct {

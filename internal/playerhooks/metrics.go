@@ -18,10 +18,10 @@ func newMetrics() *metrics {
 	return &metrics{
 		prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_flow_hook_answers_total",
-			Help: "Questions to the studio's hooks by what came of them: ALLOWED, DENIED, SILENT, UNUSABLE when the answer was none, or SPARED while the receiver is left alone.",
+			Help: "Requests to the studio's hooks by outcome: ALLOWED, DENIED, SILENT, UNUSABLE if the answer was not valid, or SPARED while requests to the receiver are paused.",
 		}, []string{"hook", "outcome"}),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "muster_flow_hook_seconds", Help: "From a question to a hook to its answer, or to the end of the wait.",
+			Name: "muster_flow_hook_seconds", Help: "Time from a request to a hook to its answer, or to the end of the wait.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10},
 		}, []string{"hook"}),
 	}

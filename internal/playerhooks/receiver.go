@@ -41,7 +41,7 @@ type message struct {
 }
 
 var (
-	errCircuitOpen = errors.New("its receiver has failed again and again; requests are paused")
+	errCircuitOpen = errors.New("its receiver has failed repeatedly; requests are paused")
 	errCrowded     = errors.New("too many requests wait for its receiver")
 )
 

@@ -76,7 +76,7 @@ func Parse(text string) ([]Kind, error) {
 			continue
 		}
 		if said[name] {
-			errs = append(errs, fmt.Errorf("%.60q: %s is there twice", entry, name))
+			errs = append(errs, fmt.Errorf("%.60q: %s is given twice", entry, name))
 			continue
 		}
 		said[name] = true

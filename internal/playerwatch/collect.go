@@ -13,16 +13,16 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 
 // The results of the latest survey.
 var (
-	players    = described("players", "Players whom the service knows, by where they are.", "phase")
-	presence   = described("players_by_presence", "Players whom the service knows, by whether their client is connected.", "presence")
+	players    = described("players", "Players known to the service, by phase.", "phase")
+	presence   = described("players_by_presence", "Players known to the service, by whether their client is connected.", "presence")
 	tickets    = described("tickets", "Searches of parties; HELD ones wait for a member who is away.", "queue", "status")
-	ages       = described("ticket_age_seconds", "How old the searches are now.", "queue")
-	oldest     = described("oldest_ticket_seconds", "How old the oldest search is.", "queue")
+	ages       = described("ticket_age_seconds", "Age of the current searches.", "queue")
+	oldest     = described("oldest_ticket_seconds", "Age of the oldest search.", "queue")
 	games      = described("games", "Game instances that have not ended.", "queue", "status")
 	members    = described("members", "Players in games.", "status")
-	violations = described("invariant_violations", "Invariants that do not hold, as the latest survey found them: defects of the service.")
-	violated   = described("invariant_violations_total", "Violations that all surveys found.")
-	surveyed   = described("survey_seconds", "How long the latest survey took, pauses included.")
+	violations = described("invariant_violations", "Invariants that the latest survey found violated: defects of the service.")
+	violated   = described("invariant_violations_total", "Violations found by all surveys.")
+	surveyed   = described("survey_seconds", "Duration of the latest survey, pauses included.")
 	lag        = described("deadline_lag_seconds", "How late the next deadline is: 0 unless the service cannot keep up.")
 )
 

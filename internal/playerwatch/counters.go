@@ -36,7 +36,7 @@ func newCounters() *counters {
 		connections: counter("game_connections_total", "What happened to players' connections to their games.", "event"),
 		ended:       counter("memberships_ended_total", "Players who left games, by reason.", "reason"),
 		allocation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "muster_flow_allocation_seconds", Help: "From the match, or the studio's call, to a host that takes players.",
+			Name: "muster_flow_allocation_seconds", Help: "Time from the match, or the studio's call, to a host that takes players.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 		}, []string{"queue"}),
 		failed:    counter("allocations_failed_total", "Games that got no host.", "queue", "reason"),

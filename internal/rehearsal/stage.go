@@ -93,7 +93,7 @@ func (s *Stage) Run(ctx context.Context, t Trial) (*Result, error) {
 
 // enter waits for a turn.
 func (s *Stage) enter(ctx context.Context) (leave func(), err error) {
-	busy := domain.Refuse(domain.Overloaded, "another trial runs at this node; try again in some seconds")
+	busy := domain.Refuse(domain.Overloaded, "another trial runs at this node; try again in a few seconds")
 	select {
 	case s.waiting <- struct{}{}:
 	default:

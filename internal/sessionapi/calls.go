@@ -95,7 +95,7 @@ type state struct {
 // begin notes a call that is about to be carried out.
 func (c *calls) begin(r *request, n *node) (*call, *Problem) {
 	if !c.pending.Take(r.principal, 1) {
-		return nil, problemOf(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.Keys.Taken()))
+		return nil, problemOf(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has used its share of them", c.pending.Keys.Taken()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -186,11 +186,11 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		return
 	}
 	if d.config.Rate != nil && !d.config.Rate(by) {
-		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "this access key or address makes more requests a second than it may")))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "this access key or address exceeds its limit of requests a second")))
 		return
 	}
 	if !d.working.Take(by, 1) {
-		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.Keys.Taken())))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has used its share of them", d.working.Keys.Taken())))
 		return
 	}
 	defer d.working.Give(by, 1)
@@ -198,7 +198,7 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 	defer traced()
 	cost := bodyCost(r)
 	if !d.bodies.Take(by, cost) {
-		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.Keys.Taken())))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has used its share of them", d.bodies.Keys.Taken())))
 		return
 	}
 	defer d.bodies.Give(by, cost)

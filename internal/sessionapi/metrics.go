@@ -7,10 +7,10 @@ import (
 )
 
 var (
-	placesTaken   = prometheus.NewDesc("muster_session_places_taken", "Requests at work, bytes of their bodies, calls under way, watched tickets and open event streams now.", []string{"kind"}, nil)
-	placesMost    = prometheus.NewDesc("muster_session_places_limit", "How many there may be.", []string{"kind"}, nil)
-	placesRefused = prometheus.NewDesc("muster_session_places_refused_total", "Those that found no place, or whose key or address had its share.", []string{"kind"}, nil)
-	keptBytes     = prometheus.NewDesc("muster_session_kept_bytes", "Bytes of the events that are kept for readers and polls.", nil, nil)
+	placesTaken   = prometheus.NewDesc("muster_session_places_taken", "Requests in progress, bytes of their bodies, calls in progress, watched tickets and open event streams.", []string{"kind"}, nil)
+	placesMost    = prometheus.NewDesc("muster_session_places_limit", "Maximum of each kind that muster_session_places_taken counts.", []string{"kind"}, nil)
+	placesRefused = prometheus.NewDesc("muster_session_places_refused_total", "Requests and calls that were refused, because no place was free or their key or address had used its share.", []string{"kind"}, nil)
+	keptBytes     = prometheus.NewDesc("muster_session_kept_bytes", "Bytes of the events stored for readers and polls.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -87,7 +87,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	dropped := d.dropping() // before checking the node's registration, which ends first
 	if d.config.Registered != nil && !d.config.Registered() {
-		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "this node of the cluster has no contact to the others; use another one, or try again"})
+		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "this node of the cluster has no contact with the others; use another one, or try again"})
 		return
 	}
 	if err := connlimit.UseFor(r.Context(), connlimit.EventStreams, by.Holder()); err != nil {
@@ -142,7 +142,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 func (c *calls) read(by *identity.Principal, client string) (s *stream, after uint64, problem *Problem) {
 	if !c.readers.Take(by, 1) {
 		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded,
-			Message: fmt.Sprintf("%d event streams are open, and this access key or address has its share of them", c.readers.Keys.Taken())}
+			Message: fmt.Sprintf("%d event streams are open, and this access key or address has used its share of them", c.readers.Keys.Taken())}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

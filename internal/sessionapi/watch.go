@@ -40,7 +40,7 @@ type watchKey struct {
 // tickets.
 func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingRequest) (*nothing, error) {
 	if r.client == "" {
-		return nil, missing("X-Client-Id", "the name of the event stream that shall hear of the ticket")
+		return nil, missing("X-Client-Id", "the name of the event stream that gets the events of the ticket")
 	}
 	if _, err := d.ticket(ctx, r, in.TicketID); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 // stopPolling does not cancel the ticket: StopMatchmaking does. It has no effect for a ticket that is not watched.
 func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest) (*nothing, error) {
 	if r.client == "" {
-		return nil, missing("X-Client-Id", "the name of the event stream that heard of the ticket")
+		return nil, missing("X-Client-Id", "the name of the event stream that gets the events of the ticket")
 	}
 	d.calls.stopWatch(watchKey{streamKey{r.principal.ID, r.client}, in.TicketID})
 	return &nothing{}, nil
@@ -179,7 +179,7 @@ func (c *calls) watch(w *watch) *Problem {
 		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: excerpt.Short(w.key.ticket),
 			Message: "ticket " + excerpt.Short(w.key.ticket) + " is watched on this event stream already"}
 	case !c.watching.Take(w.by, 1):
-		return problemOf(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.Keys.Taken()))
+		return problemOf(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has used its share of them", c.watching.Keys.Taken()))
 	}
 	if c.watches == nil {
 		c.watches = map[watchKey]*watch{}

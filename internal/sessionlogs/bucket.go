@@ -35,7 +35,7 @@ func (d *Door) moveToBucket(ctx context.Context, name string) error {
 	defer func() {
 		content.Close()
 		if err := d.Store.remove(name); err != nil {
-			d.Log.Warn("log of a game session cannot be removed from the disk: it stays for its time", "error", err)
+			d.Log.Warn("log of a game session cannot be removed from the disk: it stays until it expires", "error", err)
 		}
 	}()
 	sum := sha256.New()
@@ -79,7 +79,7 @@ func (d *Door) giveFromBucket(w http.ResponseWriter, r *http.Request, name strin
 	}
 	if err != nil {
 		d.Log.Error("log of a game session cannot be read from the object store", "error", err)
-		http.Error(w, "the object store does not give the archive at the moment", http.StatusServiceUnavailable)
+		http.Error(w, "the object store cannot return the archive at the moment", http.StatusServiceUnavailable)
 		return true
 	}
 	defer content.Body.Close()

@@ -151,9 +151,9 @@ func (d *Door) taken(w http.ResponseWriter, r *http.Request, body *patient, err 
 	case isInBucket && r.Context().Err() == nil:
 		d.Log.Error("log of a game session cannot be put into the object store, and its host tries again", "error", inBucket.cause)
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the object store does not take the archive at the moment", http.StatusServiceUnavailable)
+		http.Error(w, "the object store does not accept the archive at the moment", http.StatusServiceUnavailable)
 	case isAlone:
-		d.Log.Error("log of a game session is at this node only, and its host tries again: no other node takes a copy", "error", err)
+		d.Log.Error("log of a game session is at this node only, and its host tries again: no other node accepts a copy", "error", err)
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, alone.Error(), http.StatusServiceUnavailable)
 	case r.Context().Err() != nil || body.failed:

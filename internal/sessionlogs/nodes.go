@@ -26,7 +26,7 @@ const holderWait = 3 * time.Second
 type aloneError struct{ why []string }
 
 func (e *aloneError) Error() string {
-	return "no other node of the cluster takes a copy of the archive: " + strings.Join(e.why, "; ")
+	return "no other node of the cluster accepts a copy of the archive: " + strings.Join(e.why, "; ")
 }
 
 // copyElsewhere copies an archive from this node to one other node. A cluster of one has no other node.

@@ -21,12 +21,12 @@ func newMetrics() *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_" + name, Help: help}, []string{label})
 	}
 	return &metrics{
-		started:    counter("server_processes_started_total", "Server processes that came."),
+		started:    counter("server_processes_started_total", "Server processes that connected, reconnections excluded."),
 		linksLost:  counter("server_process_disconnections_total", "Times that the connection of a server process was lost; it may come back."),
 		processes:  counters("server_processes_ended_total", "Server processes that ended, by reason.", "reason"),
 		created:    counter("game_sessions_created_total", "Game sessions that were given to a server process."),
-		ended:      counters("game_sessions_ended_total", "Game sessions that ended, by what ended them.", "reason"),
-		placements: counters("placements_ended_total", "Placements that ended, by how.", "status"),
+		ended:      counters("game_sessions_ended_total", "Game sessions that ended, by reason.", "reason"),
+		placements: counters("placements_ended_total", "Placements that ended, by status.", "status"),
 		refused:    counters("game_sessions_refused_total", "Requests for a game session that were refused, by reason.", "reason"),
 	}
 }

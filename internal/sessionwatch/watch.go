@@ -155,7 +155,7 @@ func (w *Watch) rollout(r *fleet.Rollout) {
 
 func (w *Watch) connected(e *hosting.ProcessConnected) {
 	if !e.New {
-		w.lines.write(slog.LevelInfo, "server process connected again", "", "process", e.Process.String(), "sdk", e.SDK)
+		w.lines.write(slog.LevelInfo, "server process reconnected", "", "process", e.Process.String(), "sdk", e.SDK)
 		return
 	}
 	w.metrics.started.Inc()
@@ -169,7 +169,7 @@ func (w *Watch) processEnded(e *hosting.ProcessEnded) {
 	case fleet.EndedNormally, fleet.EndedReplaced, fleet.EndedWithCompute:
 		w.lines.write(slog.LevelInfo, "server process ended", reason, "process", e.Process.String(), "reason", reason)
 	default:
-		w.lines.write(slog.LevelWarn, "server process ended badly; muster explain process says more", reason, "process", e.Process.String(), "reason", reason)
+		w.lines.write(slog.LevelWarn, "server process ended abnormally; muster explain process shows details", reason, "process", e.Process.String(), "reason", reason)
 	}
 }
 

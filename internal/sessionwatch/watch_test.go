@@ -106,7 +106,7 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	s.do(&hosting.LoseLink{Process: key, Link: 1})
 	s.says("server process disconnected", "process=fleet-1/host/p1")
 	s.do(&hosting.ConnectProcess{Process: key, Link: 2, SDK: "Go 5.5.0"})
-	s.says("server process connected again")
+	s.says("server process reconnected")
 
 	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "first", Queue: "q", PlayersMax: 4}})
 	s.says("game session created", "game_session=fleet-1/custom-a/first", "process=fleet-1/host/p1", "placement=first")
@@ -118,7 +118,7 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	s.do(&hosting.LoseLink{Process: key, Link: 2})
 	s.later(10 * time.Minute)
 	s.says("game session ended", "game_session=fleet-1/custom-a/first", "reason=SERVER_CRASHED")
-	s.says("server process ended badly", "level=WARN", "reason=CRASHED")
+	s.says("server process ended abnormally", "level=WARN", "reason=CRASHED")
 	other := s.ready("p2", 3)
 	s.do(&hosting.EndProcess{Process: other, Request: 9})
 	s.says(`msg="server process ended"`, "process=fleet-1/host/p2", "reason=ENDED")

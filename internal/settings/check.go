@@ -145,15 +145,15 @@ func (s Settings) checkPeople() error {
 	}
 	for _, p := range file.Providers {
 		if slices.Contains(issuers, p.Name) {
-			return fmt.Errorf("web-identities: an issuer has the name %q of a provider of people: want different ones, or a person and a machine could be taken for each other", p.Name)
+			return fmt.Errorf("web-identities: an issuer has the name %q, as a provider of people does: want different names, or a person and a machine could be confused", p.Name)
 		}
 		if slices.Contains(authorities, p.Name) {
-			return fmt.Errorf("client-certificates: an authority has the name %q of a provider of people: want different ones, or a person and a machine could be taken for each other", p.Name)
+			return fmt.Errorf("client-certificates: an authority has the name %q, as a provider of people does: want different names, or a person and a machine could be confused", p.Name)
 		}
 	}
 	for _, name := range authorities {
 		if slices.Contains(issuers, name) || name == people.Own {
-			return fmt.Errorf("client-certificates: an authority has the name %q of another source of identities: want different ones, or two machines could be taken for each other", name)
+			return fmt.Errorf("client-certificates: an authority has the name %q, as another source of identities does: want different names, or two machines could be confused", name)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ func (s Settings) checkCluster() error {
 	if s.ClusterListen == "" {
 		for name, set := range map[string]bool{"cluster-advertise": s.ClusterAdvertise != "", "join": s.Join != "", "observer": s.Observer} {
 			if set {
-				errs = append(errs, fmt.Errorf("%s: it is for a node of a cluster, which needs cluster-listen", name))
+				errs = append(errs, fmt.Errorf("%s is for a node of a cluster: want cluster-listen as well", name))
 			}
 		}
 		return errors.Join(errs...)
@@ -24,7 +24,7 @@ func (s Settings) checkCluster() error {
 	}
 	if host, _, err := net.SplitHostPort(s.ClusterListen); err == nil && s.ClusterAdvertise == "" {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			errs = append(errs, fmt.Errorf("cluster-listen %q is no address by which other nodes reach this one: set cluster-advertise", s.ClusterListen))
+			errs = append(errs, fmt.Errorf("cluster-listen %q is not an address at which other nodes can reach this one: set cluster-advertise", s.ClusterListen))
 		}
 	}
 	if s.VirtualClock {

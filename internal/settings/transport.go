@@ -34,7 +34,7 @@ func (s Settings) PublicHost() string {
 func (s Settings) checkRequireTLS() error {
 	err := oneOf("require-tls", s.RequireTLS, "auto", "on", "off")
 	if s.RequireTLS == "on" && !s.HasCertificate() && !s.Dev && s.TrustedProxies == "" {
-		err = errors.New(`require-tls "on" without tls-cert and trusted-proxies: no other machine could connect; want a certificate, or the address of the proxy that ends TLS`)
+		err = errors.New(`require-tls "on" without tls-cert and trusted-proxies: no other machine could connect; want a certificate, or the address of the proxy that terminates TLS`)
 	}
 	return err
 }

@@ -94,11 +94,7 @@ func (s *Shortage) String() string {
 	if s.Desired == 1 {
 		hosts = "host"
 	}
-	there := fmt.Sprintf("%d are there", s.Has)
-	if s.Has == 1 {
-		there = "1 is there"
-	}
-	return fmt.Sprintf("needs %d %s, %s: %s", s.Desired, hosts, there, s.Why)
+	return fmt.Sprintf("needs %d %s, has %d: %s", s.Desired, hosts, s.Has, s.Why)
 }
 
 // planner is the working state of Decide for one location.

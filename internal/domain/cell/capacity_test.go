@@ -203,7 +203,7 @@ func TestPlanFollowsThePool(t *testing.T) {
 	p.hosts[1].Standing = capacity.Drained
 	w.checkPlan("1 3")
 	v := w.cell.View()
-	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, 2 are there: rack-2 is drained" {
+	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, has 2: rack-2 is drained" {
 		t.Errorf("got %q", s.String())
 	}
 	if w.do(&capacity.Plan{}) != nil || len(w.events) > 0 {
@@ -220,7 +220,7 @@ func TestPlanFollowsThePool(t *testing.T) {
 	p.hosts = nil
 	w.checkPlan("")
 	v = w.cell.View()
-	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, 0 are there: no host has joined the location" {
+	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, has 0: no host has joined the location" {
 		t.Errorf("got %q", s.String())
 	}
 	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Desired: new(int32)})

@@ -479,7 +479,7 @@ func TestLimitOfRollouts(t *testing.T) {
 	for n := range hosting.RolloutsMax {
 		s.must(cmd(n))
 	}
-	refusedWith(t, s.do(cmd(hosting.RolloutsMax)), "100 rollouts are on their way; the limit is 100")
+	refusedWith(t, s.do(cmd(hosting.RolloutsMax)), "100 rollouts are in progress; the limit is 100")
 	s.must(&hosting.UndoRollout{Alias: "alias-7"})
 	s.must(cmd(hosting.RolloutsMax + 1))
 }

@@ -306,7 +306,7 @@ func members(path string, text []byte, wrong *Faults) (all []member) {
 			return all
 		}
 		if slices.ContainsFunc(all, func(m member) bool { return m.name == name }) {
-			wrong.add(strings.TrimPrefix(path+"."+name, "."), "is there twice")
+			wrong.add(strings.TrimPrefix(path+"."+name, "."), "is given twice")
 			continue
 		}
 		all = append(all, member{name, value})

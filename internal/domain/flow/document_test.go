@@ -59,7 +59,7 @@ func TestDocumentHasEveryOption(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range Options() {
 		if seen[o.Path()] {
-			t.Errorf("%s is there twice", o.Path())
+			t.Errorf("%s is given twice", o.Path())
 		}
 		seen[o.Path()] = true
 		if !Says(c.Document(), &o) {
@@ -76,12 +76,12 @@ func TestDocumentFaults(t *testing.T) {
 		{``, "want a JSON object"},
 		{`[]`, "want a JSON object"},
 		{`{"x": {}}`, "x: there is no such section; want SessionServiceConfig, "},
-		{`{"queues": [], "queues": []}`, "queues: is there twice"},
+		{`{"queues": [], "queues": []}`, "queues: is given twice"},
 		{`{} {}`, "want nothing after the object"},
 		{`{"PartyServiceConfig": {"maxMembers": 1`, `EOF`},
 		{`{"PartyServiceConfig": 7}`, "PartyServiceConfig: want a JSON object"},
 		{`{"PartyServiceConfig": {"maxmembers": 1}}`, "PartyServiceConfig.maxmembers: there is no such option"},
-		{`{"PartyServiceConfig": {"maxMembers": 1, "maxMembers": 2}}`, "PartyServiceConfig.maxMembers: is there twice"},
+		{`{"PartyServiceConfig": {"maxMembers": 1, "maxMembers": 2}}`, "PartyServiceConfig.maxMembers: is given twice"},
 		{`{"PartyServiceConfig": {"maxMembers": "1"}}`, `PartyServiceConfig.maxMembers: "1", want a whole number (1 to 100)`},
 		{`{"PartyServiceConfig": {"maxMembers": 1.5}}`, `PartyServiceConfig.maxMembers: 1.5, want a whole number (1 to 100)`},
 		{`{"PartyServiceConfig": {"maxMembers": null}}`, `PartyServiceConfig.maxMembers: null, want a whole number (1 to 100)`},

@@ -211,11 +211,11 @@ func steps(at func(*Config) *[]time.Duration) form {
 func texts(at func(*Config) *[]string) form {
 	const most, longest = 100, 64
 	return form{
-		want: fmt.Sprintf("at most %d texts of 1 to %d bytes", most, longest),
+		want: fmt.Sprintf("at most %d strings of 1 to %d bytes", most, longest),
 		read: func(c *Config, text json.RawMessage) error {
 			var all []string
 			if isNull(text) || json.Unmarshal(text, &all) != nil {
-				return errors.New("want a list of texts")
+				return errors.New("want a list of strings")
 			}
 			if len(all) == 0 {
 				all = nil
@@ -233,11 +233,11 @@ func texts(at func(*Config) *[]string) form {
 // text is a text that may be empty.
 func text(longest int, at func(*Config) *string) form {
 	return form{
-		want: fmt.Sprintf("a text of at most %d bytes", longest),
+		want: fmt.Sprintf("a string of at most %d bytes", longest),
 		read: func(c *Config, text json.RawMessage) error {
 			var s string
 			if isNull(text) || json.Unmarshal(text, &s) != nil {
-				return errors.New("want a text")
+				return errors.New("want a string")
 			}
 			*at(c) = s
 			return nil

@@ -69,11 +69,11 @@ func (cmd *StartRollout) check(t *Tx, a *fleet.Alias) error {
 		return err
 	}
 	if n := len(t.moving); n >= RolloutsMax {
-		return domain.Refuse(domain.LimitExceeded, "%d rollouts are on their way; the limit is %d", n, RolloutsMax)
+		return domain.Refuse(domain.LimitExceeded, "%d rollouts are in progress; the limit is %d", n, RolloutsMax)
 	}
 	_, from, err := t.fleetByID(a.Fleet)
 	if err != nil {
-		return domain.Refuse(domain.Invalid, "alias %s points to fleet %s, which is gone; point it to fleet %s with UpdateAlias", a.ID, a.Fleet, cmd.To)
+		return domain.Refuse(domain.Invalid, "alias %s points to fleet %s, which does not exist; point it to fleet %s with UpdateAlias", a.ID, a.Fleet, cmd.To)
 	}
 	_, to, err := t.fleetByID(cmd.To)
 	switch {

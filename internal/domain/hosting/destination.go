@@ -135,5 +135,5 @@ func (c *State) aliasTarget(id string) (fleetID string, problem placement.Outcom
 	if a := c.Fleets.Aliases.Get(r); !a.Terminal {
 		return a.Fleet, 0, ""
 	}
-	return "", placement.AliasTerminal, "alias " + id + " is terminal: it stands for no fleet"
+	return "", placement.AliasTerminal, "alias " + id + " is terminal: it points to no fleet"
 }

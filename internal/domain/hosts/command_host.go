@@ -56,7 +56,7 @@ func (cmd *Attach) Decide(k *kernel.Tx) error {
 	case err != nil:
 		return err
 	case cmd.Signed <= h.Signed:
-		return domain.Refuse(domain.Conflict, "the signature of host %s is of %s, not after the one of its connection before: it is a copy, or the host's clock was set back",
+		return domain.Refuse(domain.Conflict, "the signature of host %s was made at %s, not after that of its previous connection: it is a copy, or the host's clock was set back",
 			h.ID, cmd.Signed.Std().Format("2006-01-02T15:04:05.000Z"))
 	case len(cmd.IP) > textMax || len(cmd.DNS) > textMax || cmd.IP == "" && cmd.DNS == "":
 		return domain.Refuse(domain.Invalid, "address %.50q, name %.50q: want one of at most %d bytes", cmd.IP, cmd.DNS, textMax)

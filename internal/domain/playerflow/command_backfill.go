@@ -40,7 +40,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 		queue = x.Queue
 	}
 	if queue == "" {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "queue: empty, and game instance %s came of no match; want a matchmaking configuration", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "queue: empty, and game instance %s does not come from a match; want a matchmaking configuration", x.ID)
 	}
 	c, ok := t.matchmaking.Configuration(queue)
 	if !ok || c.Standalone {

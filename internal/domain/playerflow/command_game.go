@@ -85,7 +85,7 @@ func (cmd *LeaveGame) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if t.Flow.Instances.Get(t.Flow.Memberships.Get(ref).InstanceRef()).Rules.Reconnect == flow.ReconnectRequired {
-		return flow.Refuse(flow.Refusal{Code: flow.LeaveNotAllowed}, "game instance %s is not to be left: reconnect is REQUIRED", cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.LeaveNotAllowed}, "game instance %s may not be left: reconnect is REQUIRED", cmd.Instance)
 	}
 	t.Memberships.end(ref, flow.Left)
 	return nil
@@ -149,7 +149,7 @@ func (cmd *JoinGameInstance) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if !t.Config.Games.DirectJoin {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not join game instances here")
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players may not join game instances: the option directJoin is off")
 	}
 	x, err := t.Games.live(cmd.Instance)
 	if err != nil {

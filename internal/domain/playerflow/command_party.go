@@ -36,7 +36,7 @@ func (cmd *CreateParty) Decide(k *kernel.Tx) error {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "max_members: %d, want 1 to %d", cmd.MembersMax, config.MembersMax)
 	}
 	if cmd.Joinability > flow.Closed {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: not known")
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: unknown value %d", cmd.Joinability)
 	}
 	if cmd.looks() {
 		return nil

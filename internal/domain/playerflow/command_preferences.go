@@ -57,7 +57,7 @@ func (cmd *SetPartyPreferences) Decide(k *kernel.Tx) error {
 		}
 	}
 	if cmd.Joinability > flow.Closed {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: not known")
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: unknown value %d", cmd.Joinability)
 	}
 	change := flow.PreferencesChanged
 	if cmd.Attributes != nil && cmd.Queue == nil && cmd.Regions == nil && cmd.Joinability == 0 {

@@ -34,7 +34,7 @@ func (cmd *SetFlowConfig) Decide(k *kernel.Tx) error {
 	_, more := t.Limits.Flow.With(merged)
 	wrong = append(wrong, more...)
 	if len(wrong) == 0 && len(merged) > OverridesMax {
-		wrong = flow.Faults{{Message: "all that is set is too long, want at most 64 KiB"}}
+		wrong = flow.Faults{{Message: "all options together are too long, want at most 64 KiB"}}
 	}
 	if len(wrong) > 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Faults: wrong}, "%v", wrong)

@@ -32,7 +32,7 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	case !cmd.Once.IsZero():
 		_, known := t.Flow.LoginTicket(cmd.Once)
 		if known || cmd.Until <= t.Now || cmd.Until > t.Now.Add(SignedTokenMax) {
-			return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the signed token was used, is too old, or is good for too long")
+			return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the signed token was used, has expired, or is valid for too long")
 		}
 		if err := t.roomForTicket(t.Limits.LoginTicketsMax); err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	}
 	x, ok := t.loginTicket(cmd.Ticket, t.Now)
 	if !ok {
-		return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the login ticket is not known, was used, or is too old")
+		return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the login ticket is unknown, was used, or has expired")
 	}
 	cmd.Player = x.Player
 	if x.DisplayName != "" {

@@ -99,7 +99,7 @@ func flowProperties(own []session.Property, id flow.InstanceID, mode flow.Reconn
 func (t *Games) completePlan(plan *GamePlan, r flow.PlayerRef, size int32) error {
 	config := &t.Config.Games
 	if !config.DirectCreate {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players may not create game instances: the option directCreate is off")
 	}
 	if plan.Queue == "" {
 		plan.Queue = config.DirectQueue

@@ -135,7 +135,7 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 	if n := len(s.Subscriptions()); n >= SubscriptionsMax {
 		lapsed := slices.IndexFunc(s.Subscriptions(), func(x flow.Subscription) bool { return x.Lapsed != 0 })
 		if lapsed < 0 {
-			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, SubscriptionsMax)
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: %d exist; want at most %d", n, SubscriptionsMax)
 		}
 		t.Emit(&EventsUnsubscribed{s.Subscriptions()[lapsed].ID}) // the longest-lapsed one makes room
 	}

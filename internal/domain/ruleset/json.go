@@ -178,7 +178,7 @@ func (p *jsonParser) object() (*node, *syntaxError) {
 			return nil, err
 		}
 		if n.members[key] != nil {
-			return nil, p.fail(at, "the key %s is there twice", quoted(key))
+			return nil, p.fail(at, "the key %s occurs twice", quoted(key))
 		}
 		if p.next() != ':' {
 			return nil, p.unexpected("':'")

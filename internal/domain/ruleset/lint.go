@@ -155,7 +155,7 @@ func (l *Level) neverCounted(f *Comparison) string {
 			possible = f.Operation.Holds(float64(n), want, false)
 		}
 		if !possible {
-			return fmt.Sprintf("it wants a number of players %s %s, and there are %d to %d", f.Operation, plain(want), least, most)
+			return fmt.Sprintf("it requires a number of players %s %s, and there are %d to %d", f.Operation, plain(want), least, most)
 		}
 	}
 	return ""

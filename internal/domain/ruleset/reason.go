@@ -53,7 +53,7 @@ func (f *Comparison) reason(m *Expr, c *Candidate) string {
 		if f.Operation == Equal {
 			return "the values are not all equal"
 		}
-		return "a value is there twice"
+		return "a value occurs twice"
 	}
 	n := m.evaluate(c)
 	reference, computed := f.Reference.values(c)

@@ -8,7 +8,7 @@ func TestReason(t *testing.T) {
 		comparison(skills, `"referenceValue": 10, "operation": ">="`):                                                       "",
 		comparison(clans, `"referenceValue": "K", "operation": "="`):                                                        `"L" = "K" is false`,
 		comparison(clans, `"operation": "="`):                                                                               "the values are not all equal",
-		comparison(clans, `"operation": "!="`):                                                                              "a value is there twice",
+		comparison(clans, `"operation": "!="`):                                                                              "a value occurs twice",
 		distance("avg(teams[*].players.attributes[skill])", "avg("+skills+")", `"maxDistance": 10`):                         "from 15 to 30 it is 15, want at most 10",
 		distance("max("+skills+")", "min("+skills+")", `"minDistance": 50, "maxDistance": 60`):                              "from 50 to 10 it is 40, want 50 to 60",
 		distance("max("+skills+")", "min("+skills+")", `"minDistance": 50`):                                                 "from 50 to 10 it is 40, want at least 50",

@@ -103,7 +103,7 @@ func (p *statementParser) part(start int, name string) *Statement {
 	case !known:
 		p.fail("the rule %s is unknown", quoted(name))
 	case part >= p.rule:
-		p.fail("the rule %s does not stand before this one", quoted(name))
+		p.fail("the rule %s must come before this one", quoted(name))
 	default:
 		switch kind := p.r.ruleNodes[part].kind; kind {
 		case batchDistanceType, absoluteSortType, distanceSortType:

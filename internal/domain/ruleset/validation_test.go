@@ -36,7 +36,7 @@ func TestValidation(t *testing.T) {
 		{"a trailing comma", `{"a": [1,]}`, []string{"line 1, character 10: got ']', want a value"}},
 		{"text behind it", "{} {}", []string{"line 1, character 4: got '{', want the end"}},
 		{"the line counts", "{\n\"a\": nul}", []string{"line 2, character 6: got 'n', want a value"}},
-		{"a repeated key", `{"a": {"b": 1, "b": 1}}`, []string{`line 1, character 16: the key "b" is there twice`}},
+		{"a repeated key", `{"a": {"b": 1, "b": 1}}`, []string{`line 1, character 16: the key "b" occurs twice`}},
 		{"too long", strings.Repeat(" ", 65_536), []string{"the body has 65536 characters, want at most 65535"}},
 		{"too deep", strings.Repeat("[", 70), []string{"lists and objects nest deeper than 64"}},
 		{"not UTF-8", "{\"a\": \"\xff\"}", []string{"the body is not UTF-8"}},
@@ -146,7 +146,7 @@ func TestValidation(t *testing.T) {
 		{"maps with a wrong key", rules(rule(`"type": "absoluteSort", "sortDirection": "ascending", "sortAttribute": "maps", "mapKey": "best"`)), []string{`rules[R].mapKey: got "best"`}},
 
 		{"a compound of nothing", rules(rule(`"type": "compound"`)), []string{"rules[R].statement: it is missing"}},
-		{"a compound of itself", rules(rule(`"type": "compound", "statement": "not(R)"`)), []string{`rules[R].statement: at character 5 the rule "R" does not stand before this one`}},
+		{"a compound of itself", rules(rule(`"type": "compound", "statement": "not(R)"`)), []string{`rules[R].statement: at character 5 the rule "R" must come before this one`}},
 		{"a compound of the unknown", rules(near, rule(`"type": "compound", "statement": "or(Near, Far)"`)), []string{`rules[R].statement: at character 10 the rule "Far" is unknown`}},
 		{"a compound of sorts", rules(`{"name": "S", "type": "absoluteSort", "sortDirection": "ascending", "sortAttribute": "skill"}`, rule(`"type": "compound", "statement": "not(S)"`)), []string{`the rule "S" is of type absoluteSort, which cannot be part`}},
 		{"one argument", rules(near, rule(`"type": "compound", "statement": "and(Near)"`)), []string{"and takes two rules or more, got 1"}},

@@ -75,7 +75,7 @@ func readOperand(word string) (o operand, problem string) {
 	if key, ok := strings.CutPrefix(word, propertyPrefix); ok {
 		switch {
 		case key == "":
-			return o, "the key of a game property behind the period"
+			return o, "the key of a game property after the period"
 		case strings.Contains(key, "."):
 			return o, "the key of a game property without a period: keys that hold one cannot be searched"
 		case len(key) > keyMax:

@@ -125,7 +125,7 @@ func (c *signedClaims) until(now time.Time) (time.Time, error) {
 	expires, ok := numericDate(c.Expires)
 	switch {
 	case !ok:
-		return expires, errors.New("exp is missing or no time")
+		return expires, errors.New("exp is missing or not a time")
 	case !now.Before(expires.Add(signedLeeway)):
 		return expires, fmt.Errorf("exp %s: expired", expires)
 	case expires.After(now.Add(signedLifeMax + signedLeeway)):
@@ -136,10 +136,10 @@ func (c *signedClaims) until(now time.Time) (time.Time, error) {
 			return expires, fmt.Errorf("iat %s: in the future, or more than %s before exp", issued, signedLifeMax)
 		}
 	} else if c.Issued != nil {
-		return expires, errors.New("iat is no time")
+		return expires, errors.New("iat is not a time")
 	}
 	if from, ok := numericDate(c.NotBefore); c.NotBefore != nil && (!ok || from.After(now.Add(signedLeeway))) {
-		return expires, fmt.Errorf("nbf %s: not good yet", from)
+		return expires, fmt.Errorf("nbf %s: not valid yet", from)
 	}
 	return expires.Add(signedLeeway), nil
 }

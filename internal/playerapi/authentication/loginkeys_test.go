@@ -110,7 +110,7 @@ func TestSignedTokens(t *testing.T) {
 		"good for an hour":         sign(t, jose.EdDSA, s.edwards, "ed", good("exp", now.Add(time.Hour).Unix())),
 		"good for an hour since":   sign(t, jose.EdDSA, s.edwards, "ed", good("iat", now.Add(-time.Hour).Unix())),
 		"from the future":          sign(t, jose.EdDSA, s.edwards, "ed", good("iat", now.Add(time.Hour).Unix())),
-		"not good yet":             sign(t, jose.EdDSA, s.edwards, "ed", good("nbf", now.Add(time.Minute).Unix())),
+		"not valid yet":            sign(t, jose.EdDSA, s.edwards, "ed", good("nbf", now.Add(time.Minute).Unix())),
 		"no name":                  sign(t, jose.EdDSA, s.edwards, "ed", good("jti", nil)),
 		"a long name":              sign(t, jose.EdDSA, s.edwards, "ed", good("jti", strings.Repeat("x", signedNameMax+1))),
 		"no player":                sign(t, jose.EdDSA, s.edwards, "ed", good("sub", nil)),

@@ -114,7 +114,7 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	}
 	player, _ := claims[o.config.Claim].(string)
 	if player == "" {
-		return Claim{}, fmt.Errorf("claim %s is missing or no text", o.config.Claim)
+		return Claim{}, fmt.Errorf("claim %s is missing or not a string", o.config.Claim)
 	}
 	player = o.config.Prefix + player
 	if err := playerflow.CheckPlayerID(player); err != nil {
@@ -147,7 +147,7 @@ func (o *OIDC) check(claims map[string]any) error {
 		return fmt.Errorf("exp %v: expired or missing", claims["exp"])
 	}
 	if from, ok := tokenkeys.Instant(claims["nbf"]); claims["nbf"] != nil && (!ok || now.Add(oidcLeeway).Before(from)) {
-		return fmt.Errorf("nbf %v: not good yet", claims["nbf"])
+		return fmt.Errorf("nbf %v: not valid yet", claims["nbf"])
 	}
 	issued, ok := tokenkeys.Instant(claims["iat"])
 	if !ok || now.Add(oidcLeeway).Before(issued) || now.Sub(issued) > o.config.MaxAge+oidcLeeway {

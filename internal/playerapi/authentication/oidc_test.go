@@ -115,7 +115,7 @@ func TestOIDC(t *testing.T) {
 		"expired":                 sign(t, jose.ES256, key, "one", good("exp", now.Add(-2*time.Minute).Unix())),
 		"no end":                  sign(t, jose.ES256, key, "one", good("exp", nil)),
 		"a start that is no time": sign(t, jose.ES256, key, "one", good("nbf", "tomorrow")),
-		"not good yet":            sign(t, jose.ES256, key, "one", good("nbf", now.Add(2*time.Minute).Unix())),
+		"not valid yet":           sign(t, jose.ES256, key, "one", good("nbf", now.Add(2*time.Minute).Unix())),
 		"from the future":         sign(t, jose.ES256, key, "one", good("iat", now.Add(2*time.Minute).Unix())),
 		"from long ago":           sign(t, jose.ES256, key, "one", good("iat", now.Add(-25*time.Hour).Unix())),
 		"a required claim":        sign(t, jose.ES256, key, "one", good("env", "test")),

@@ -83,7 +83,7 @@ func (a *Authenticator) server(p *principal.Principal, rest string) *problem.Pro
 	proven := a.Secret.Accepts("token of a game server for its game", func(g identity.CellSecret) bool { return identity.Equal(mac, g.PartnerToken(name)) })
 	if !proven || err != nil {
 		return Failed(a.Signins.Partners, signin.Failure{From: p.Address, Reason: signin.WrongToken},
-			problem.New(flow.Unauthenticated, "the token is not one of a game server; Server.Exchange gives one"))
+			problem.New(flow.Unauthenticated, "the token is not a game server's; Server.Exchange returns one"))
 	}
 	p.ID, p.Instance = name, instance
 	return nil

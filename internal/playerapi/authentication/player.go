@@ -63,7 +63,7 @@ func (a *Authenticator) PlayerByToken(ctx context.Context, from, token string) (
 	case err != nil:
 		return l, err
 	case !ok:
-		return l, a.refusedToken(from, signin.WrongToken, problem.New(flow.SessionNotFound, "the login session of this access token has ended, or there never was one"))
+		return l, a.refusedToken(from, signin.WrongToken, problem.New(flow.SessionNotFound, "the login session of this access token has ended or never existed"))
 	case l.State != flow.LoginLive:
 		p := problem.New(flow.SessionReplaced, "a later login of the player has taken over")
 		p.Flow = a.State.StandNow(ctx, l.Player)

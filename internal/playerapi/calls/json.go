@@ -71,7 +71,7 @@ func sayWhere(err error) error {
 	case !ok:
 		return errors.New("want valid JSON")
 	case wrong.Err == jsontext.ErrDuplicateName:
-		return fmt.Errorf("%q is there twice", wrong.JSONPointer.LastToken())
+		return fmt.Errorf("%q is given twice", wrong.JSONPointer.LastToken())
 	case errors.Is(wrong.Err, io.ErrUnexpectedEOF):
 		return errors.New("want valid JSON: it ends too early")
 	}

@@ -20,7 +20,7 @@ func (w Writer) Studio(e *flow.StudioEvent) []byte {
 	m, err := flow.DecodeMessage(e.Body)
 	var data any = fields{}
 	if err != nil {
-		w.State.Log.Error("an event for the studio cannot be read", "no", e.No, "type", e.Type.String(), "error", err)
+		w.State.Log.Error("an event for the studio cannot be read", "number", e.No, "type", e.Type.String(), "error", err)
 	} else {
 		data = w.studioData(e.Type, m)
 	}

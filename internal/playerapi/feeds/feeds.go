@@ -103,10 +103,10 @@ func (x *Feeds) Lead() {
 	for _, s := range all {
 		switch {
 		case s.Lapsed != 0:
-			x.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.ID(s.ID), "since", objects.Stamp(s.Lapsed))
+			x.State.Log.Warn("a subscription of players' events has lapsed: its receiver gets no events", "subscription", objects.ID(s.ID), "since", objects.Stamp(s.Lapsed))
 			continue
 		case s.URL != "" && webhook.CheckURL(s.URL) != nil:
-			x.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
+			x.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the network can read them; subscribe again with https",
 				"subscription", objects.ID(s.ID), "url", webhook.PlainURL(s.URL))
 		}
 		x.subscribed(s)
@@ -178,8 +178,8 @@ func (x *Feeds) follow(c engine.Committed) {
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
 			x.unsubscribed(e.ID)
-			if x.isLeading() { // once per cluster
-				x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
+			if x.isLeading() { // once in a cluster
+				x.State.Log.Warn("a subscription of players' events lapses: its receiver has accepted none for too long; Events.Subscribe with the same X-Request-Id resumes it",
 					"subscription", objects.ID(e.ID), "waiting", e.Waiting)
 			}
 		}

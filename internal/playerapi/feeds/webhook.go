@@ -125,11 +125,11 @@ func (d *delivery) post(page *playerflow.StudioPage) error {
 	log := d.feeds.State.Log.With("subscription", objects.ID(d.id), "url", webhook.PlainURL(d.url))
 	switch {
 	case err == nil && d.failures > 0:
-		log.Info("a webhook of players' events takes them again")
+		log.Info("a webhook of players' events accepts them again")
 		d.failures = 0
 	case err != nil:
 		if d.failures++; d.failures == 1 {
-			log.Warn("a webhook of players' events does not take them; they wait", "error", err)
+			log.Warn("a webhook of players' events does not accept them; they wait", "error", err)
 		}
 	}
 	return err
@@ -166,7 +166,7 @@ func (d *delivery) pause() time.Duration {
 
 // notTaken is all that callers learn about a failed attempt. If they learned whether no server listened, the server was slow, or webhooks
 // may not use the address, they could scan networks through this service that they cannot reach themselves.
-const notTaken = "the receiver did not take the last message; the log of the service has the reason"
+const notTaken = "the receiver did not accept the last message; the service's log has the reason"
 
 // Health returns the state of a subscription's webhook.
 func (x *Feeds) Health(id flow.SubscriptionID) (attached bool, failures int, lastError string) {

@@ -88,7 +88,7 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	}
 	for _, name := range body.Types {
 		if err == nil && (!flow.KnownMessage(name) || name == flow.OnSync.String()) {
-			err = problem.New(flow.InvalidArgument, "types: %.60q is no event that players hear", name)
+			err = problem.New(flow.InvalidArgument, "types: %.60q is not an event that players receive", name)
 		}
 	}
 	if err != nil {

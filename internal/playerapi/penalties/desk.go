@@ -162,7 +162,7 @@ func (x *Desk) ask(o *offence) {
 	case x.asked <- *o:
 	default:
 		if write, before := x.told.Note(time.Now()); write {
-			x.State.Log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
+			x.State.Log.Warn("penalties stay as they were computed: too many wait for the studio's decision", "count", before+1)
 		}
 	}
 }
@@ -221,6 +221,6 @@ func (x *Desk) decide(ctx context.Context, o *offence) {
 	case err == nil:
 		x.settle(o)
 	case ctx.Err() == nil:
-		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "error", err)
+		x.State.Log.Warn("the studio's decision about a penalty was not recorded", "player", o.player, "error", err)
 	}
 }

@@ -51,7 +51,7 @@ func (s *State) followConfig() {
 		s.Log.Error("cannot read the options that operators have set; using those of the start", "error", err)
 	}
 	for _, f := range ignored {
-		s.Log.Warn("ignoring an option that an operator has set: it contradicts the settings of the start", "option", f.Path, "why", f.Message)
+		s.Log.Warn("ignoring an option that an operator has set: it contradicts the settings of the start", "option", f.Path, "reason", f.Message)
 	}
 	s.goBy(&c)
 }

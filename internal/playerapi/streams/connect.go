@@ -42,7 +42,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !x.Allows(r) {
-		problem.Write(w, problem.New(flow.PermissionDenied, "origin %.100q is none of those that may open a stream", r.Header.Get("Origin")))
+		problem.Write(w, problem.New(flow.PermissionDenied, "origin %.100q may not open a stream; the setting player-origins lists the allowed ones", r.Header.Get("Origin")))
 		return
 	}
 	after, _, refused := problem.ParseNumber(r.URL.Query(), "after_seq")
