@@ -99,7 +99,7 @@ func routeFromWire(r *types.RoutingStrategy) (hosting.Route, error) {
 		}
 		return hosting.Route{Terminal: true, Message: *r.Message}, nil
 	default:
-		return hosting.Route{}, invalid("RoutingStrategy.Type: required; SIMPLE or TERMINAL")
+		return hosting.Route{}, invalid("RoutingStrategy.Type: required; want SIMPLE or TERMINAL")
 	}
 }
 

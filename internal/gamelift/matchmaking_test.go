@@ -66,14 +66,14 @@ func TestTicketsThatCannotBe(t *testing.T) {
 		many[fmt.Sprint("a", i)] = types.AttributeValue{N: aws.Float64(1)}
 	}
 	for name, players := range map[string][]types.Player{
-		"PlayerId: required":              {{}},
-		"PlayerAttributes[mode]":          {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"mode": {}}}},
-		"exactly one of S, N, SL and SDM": {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"mode": {S: aws.String("x"), N: aws.Float64(1)}}}},
-		"11 attributes":                   {{PlayerId: aws.String("p"), PlayerAttributes: many}},
-		"\"skill\": got a string":         {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"skill": {S: aws.String("1")}}}},
-		"Players[1].PlayerId: the same":   {{PlayerId: aws.String("p")}, {PlayerId: aws.String("p")}},
-		"0 players; want 1 to 10":         {},
-		"11 players; want 1 to 10":        make([]types.Player, 11),
+		"PlayerId: required":                    {{}},
+		"PlayerAttributes[mode]":                {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"mode": {}}}},
+		"exactly one of S, N, SL and SDM":       {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"mode": {S: aws.String("x"), N: aws.Float64(1)}}}},
+		"11 attributes":                         {{PlayerId: aws.String("p"), PlayerAttributes: many}},
+		"\"skill\": got a string":               {{PlayerId: aws.String("p"), PlayerAttributes: map[string]types.AttributeValue{"skill": {S: aws.String("1")}}}},
+		"Players[1].PlayerId: p is named twice": {{PlayerId: aws.String("p")}, {PlayerId: aws.String("p")}},
+		"0 players; want 1 to 10":               {},
+		"11 players; want 1 to 10":              make([]types.Player, 11),
 	} {
 		if len(players) == 11 {
 			for i := range players {

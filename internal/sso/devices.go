@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -66,7 +67,7 @@ func (d *Door) startDeviceAuthorization(w http.ResponseWriter, r *http.Request) 
 		return nil, p
 	}
 	if in.StartURL == "" || len(in.StartURL) > startURLMax {
-		return nil, invalidRequest.because("startUrl: want 1 to 2048 bytes")
+		return nil, invalidRequest.because("startUrl: " + strconv.Itoa(len(in.StartURL)) + " bytes; want 1 to 2048")
 	}
 	x, p := d.known(r, in.ClientID, in.ClientSecret)
 	if p != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/wire"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
@@ -200,7 +201,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 		return nil, loginInvalid.because("Tokens for services are not supported: want an empty query.")
 	}
 	if loginClients[in.ClientID] == "" {
-		return nil, loginInvalid.because("clientId: want " + sameDevice + " or " + crossDevice)
+		return nil, loginInvalid.because("clientId: " + excerpt.Short(in.ClientID) + "; want " + sameDevice + " or " + crossDevice)
 	}
 	key, proof, err := d.prove(r)
 	if err != nil {
@@ -217,7 +218,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 			return nil, d.wrongLogin(r, loginExpired, "The refresh token is unknown, or another program's.")
 		}
 	default:
-		return nil, loginInvalid.because("grantType: want " + codeGrant + " or " + refreshGrant)
+		return nil, loginInvalid.because("grantType: " + excerpt.Short(in.GrantType) + "; want " + codeGrant + " or " + refreshGrant)
 	}
 	person, ok := d.config.People.Session(r.Context(), x.SignIn)
 	valid := min(loginLife, person.Expires.Sub(d.now())).Truncate(time.Second)

@@ -83,7 +83,7 @@ func clientOf(in *registration) (x client, p *problem) {
 	case in.ClientType != "public":
 		return x, invalidMetadata.because("clientType: " + excerpt.Short(in.ClientType) + "; want public")
 	case in.ClientName == "" || len(in.ClientName) > nameMax || !printable(in.ClientName):
-		return x, invalidMetadata.because("clientName: want 1 to 128 bytes of text in one line")
+		return x, invalidMetadata.because("clientName: " + excerpt.Short(in.ClientName) + "; want 1 to 128 bytes of text in one line")
 	}
 	x.Name = in.ClientName
 	for _, scope := range in.Scopes {

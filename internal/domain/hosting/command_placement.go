@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -108,7 +109,7 @@ func checkWishes(p *placement.Placement, q *placement.Queue) error {
 	seen := make(map[string]bool, len(p.Players))
 	for i, x := range p.Players {
 		if seen[x.Player] {
-			return domain.Refuse(domain.Invalid, "DesiredPlayerSessions[%d].PlayerId: the same player is named twice", i)
+			return domain.Refuse(domain.Invalid, "DesiredPlayerSessions[%d].PlayerId: %s is named twice", i, excerpt.Short(x.Player))
 		}
 		seen[x.Player] = true
 	}

@@ -2,6 +2,7 @@ package hosting
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -50,7 +51,7 @@ func (cmd *ReservePlayers) Decide(k *kernel.Tx) error {
 	for i, p := range cmd.Players {
 		for _, q := range cmd.Players[:i] {
 			if p.Player == q.Player {
-				return domain.Refuse(domain.Invalid, "PlayerIds[%d]: the same player is named twice", i)
+				return domain.Refuse(domain.Invalid, "PlayerIds[%d]: %s is named twice", i, excerpt.Short(p.Player))
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 	seen := make(map[string]bool, len(players))
 	for i, p := range players {
 		if seen[p.ID] {
-			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the same player is named twice", i)
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: %s is named twice", i, excerpt.Short(p.ID))
 		}
 		seen[p.ID] = true
 		if _, err := rules.Player(p.Attributes); err != nil {
