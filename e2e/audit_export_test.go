@@ -144,7 +144,7 @@ func TestAuditExport(t *testing.T) {
 	s.start()
 	create(10)
 	eventually(t, "the log says that entries wait", func() bool {
-		return strings.Contains(s.logs.String(), "receiver of the audit log does not take entries")
+		return strings.Contains(s.logs.String(), "receiver of the audit log does not accept entries")
 	})
 	r.start()
 	create(10)

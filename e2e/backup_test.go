@@ -95,7 +95,7 @@ func rehearse(t *testing.T, writes, at *service) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	if out, err := at.commandFails("backup", "--data", at.data, "--to", file); err == nil || !strings.Contains(out, "is there already") {
+	if out, err := at.commandFails("backup", "--data", at.data, "--to", file); err == nil || !strings.Contains(out, "exists already") {
 		t.Errorf("over an existing file: %v, %s", err, out)
 	}
 	close(stop)
@@ -293,7 +293,7 @@ func TestBackupsThatAreKilled(t *testing.T) {
 			refused := false
 			eventually(t, "the backup to be made", func() bool {
 				out, err := s.commandFails("backup", "--data", s.data, "--to", dir)
-				refused = err != nil && strings.Contains(out, "another backup is being made: it began at 20") && strings.Contains(out, " and goes to "+filepath.Clean(dir))
+				refused = err != nil && strings.Contains(out, "another backup is in progress: it began at 20") && strings.Contains(out, " and is written to "+filepath.Clean(dir))
 				return refused || len(exited) > 0
 			})
 			if refused && len(exited) == 0 {
@@ -391,7 +391,7 @@ func TestBackupThatCannotBeUsed(t *testing.T) {
 	must(t, err)
 	content[len(content)-20] ^= 1
 	must(t, os.WriteFile(file, content, 0o600))
-	if out, err := s.commandFails("restore", "--verify", file); err == nil || !strings.Contains(out, "not a whole backup") {
+	if out, err := s.commandFails("restore", "--verify", file); err == nil || !strings.Contains(out, "damaged or incomplete backup") {
 		t.Errorf("a damaged backup: %v, %s", err, out)
 	}
 	s.stop()

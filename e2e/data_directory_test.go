@@ -208,7 +208,7 @@ func TestDamagedArchive(t *testing.T) {
 	if _, _, text := sent(t, "GET", s.url()+"/healthz", "", "Authorization", "Basic "+basic(key, secret)); strings.Contains(text, "damaged") {
 		t.Errorf("health after the repair: %s", text)
 	}
-	s.untilLogged("dropped by a repair")
+	s.untilLogged("a repair dropped")
 	for n := range 5 {
 		if !readable(fmt.Sprint("second-", n)) {
 			t.Errorf("placement second-%d is lost", n)

@@ -70,7 +70,7 @@ func TestExport(t *testing.T) {
 		_ = slow.Wait() // it was killed
 		eventually(t, "all placements to be exported", func() bool {
 			out, err := s.commandFails(args...)
-			if err != nil && !strings.Contains(out, "another export is being made") { // the service may not have noticed yet that the other one is gone
+			if err != nil && !strings.Contains(out, "another export is in progress") { // the service may not have noticed yet that the other one is gone
 				t.Fatalf("%v: %s", err, out)
 			}
 			return len(exported()) >= len(want)

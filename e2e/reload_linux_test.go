@@ -233,7 +233,7 @@ func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 		t.Errorf("a certificate without its key: %v\n%s", err, out)
 	}
 	replaceFile(t, file, `{}`)
-	if out := s.command("reload", "--data", s.data); !strings.Contains(out, "tls-cert: "+cert+" → -") || !strings.Contains(out, "serve TLS with certificate files") {
+	if out := s.command("reload", "--data", s.data); !strings.Contains(out, "tls-cert: "+cert+" → -") || !strings.Contains(out, "TLS with certificate files is turned on or off") {
 		t.Errorf("without a certificate: %s", out)
 	}
 	got, err := handshake()

@@ -114,7 +114,7 @@ func TestWatchdogOfAFailedStore(t *testing.T) {
 			t.Errorf("fed after the failure: %q", told)
 		}
 	}
-	s.untilLogged("stops to feed systemd's watchdog")
+	s.untilLogged("stops feeding systemd's watchdog")
 }
 
 // TestWatchdogOfAStoppedProcess: a stopped process does not feed the watchdog.

@@ -158,7 +158,7 @@ var (
 	// ErrFailed: the archive is no longer usable; the error contains the first cause.
 	ErrFailed = errors.New("archive failed")
 	// ErrInvalid: the record or the arguments are invalid; nothing was written.
-	ErrInvalid = errors.New("not acceptable to the archive")
+	ErrInvalid = errors.New("not accepted by the archive")
 	// ErrInUse: the archive is open elsewhere.
 	ErrInUse = errors.New("archive is in use")
 	// ErrClosed: the archive was closed by its owner.

@@ -213,7 +213,7 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 	}
 	chain.End(head)
 	if anchor != nil && len(chain.Problems) == 0 && anchor.No <= head.No && (chain.Entries == 0 || anchor.No < chain.First) {
-		return Verification{}, domain.Refuse(domain.Invalid, "anchor: entry %d has expired, and the oldest that is kept is %d: want a later one", anchor.No, chain.First)
+		return Verification{}, domain.Refuse(domain.Invalid, "anchor: entry %d has expired, and the oldest one still kept is %d: want a later one", anchor.No, chain.First)
 	}
 	if anchor != nil && anchor.No > head.No {
 		chain.Problems = append(chain.Problems, audit.Problem{First: anchor.No, Last: anchor.No, What: "is not in the log, although it was noted"})

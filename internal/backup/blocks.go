@@ -35,7 +35,7 @@ func rank(kind byte) int {
 }
 
 // ErrDamaged is wrapped by the error for a file that is not a whole backup.
-var ErrDamaged = errors.New("not a whole backup")
+var ErrDamaged = errors.New("damaged or incomplete backup")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -139,7 +139,7 @@ func (r *blockReader) next() error {
 		return r.damaged("the checksum of a block does not match")
 	}
 	if r.kind != 0 && rank(kind) < rank(r.kind) || rank(kind) > rank(endBlock) {
-		return r.damaged("a block of kind %d behind one of kind %d", kind, r.kind)
+		return r.damaged("a block of kind %d after one of kind %d", kind, r.kind)
 	}
 	r.sum, r.kind, r.rest = sum, kind, payload
 	r.offset += frameBytes + int64(length)
@@ -175,7 +175,7 @@ func (r *blockReader) whole(kind byte) ([]byte, error) {
 	content := append([]byte(nil), r.rest...)
 	if kind == endBlock {
 		if n, err := io.ReadFull(r.in, make([]byte, 1)); n > 0 || err != io.EOF {
-			return nil, errors.Join(r.damaged("there is more behind its end"), err)
+			return nil, errors.Join(r.damaged("there is more after its end"), err)
 		}
 		return content, nil
 	}

@@ -31,7 +31,7 @@ func WriteFile(ctx context.Context, path string, leave uint64, write func(io.Wri
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = domain.Refuse(domain.Conflict, "%s is there already: choose another name", path)
+			err = domain.Refuse(domain.Conflict, "%s exists already: choose another name", path)
 		}
 		return s, err
 	}

@@ -201,13 +201,13 @@ func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, st
 		return s, nil, r.blocks.damaged("its state cannot be loaded: %s", err)
 	}
 	if n, err := io.Copy(io.Discard, from); err != nil || n > 0 {
-		return s, nil, errors.Join(err, r.blocks.damaged("%d bytes behind the end of its state", n))
+		return s, nil, errors.Join(err, r.blocks.damaged("%d bytes after the end of its state", n))
 	}
 	if err := r.check(state); err != nil {
 		return s, nil, err
 	}
 	if r.Head.Since != nil {
-		return s, nil, r.blocks.damaged("it has only what was new since entry %d", r.Head.Since.Entry)
+		return s, nil, r.blocks.damaged("it contains only what was new since entry %d", r.Head.Since.Entry)
 	}
 	for _, err := range r.Records() {
 		if err != nil {

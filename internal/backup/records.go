@@ -25,7 +25,7 @@ func AppendRecord(to []byte, r *archive.Record) []byte {
 	return append(append(to, body...), r.Data...)
 }
 
-var errRecord = errors.New("a record has no valid form")
+var errRecord = errors.New("a record is malformed")
 
 // ReadRecord reads a record that AppendRecord has appended. It returns io.EOF after the last one.
 func ReadRecord(from *bufio.Reader) (r archive.Record, err error) {

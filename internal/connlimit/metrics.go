@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	openDesc = prometheus.NewDesc("muster_connections", "Open connections at all ports, by what they are used for, and whether they have presented a credential.",
 		[]string{"door", "state"}, nil)
-	limitDesc   = prometheus.NewDesc("muster_connections_limit", "Most open connections.", []string{"limit"}, nil)
+	limitDesc   = prometheus.NewDesc("muster_connections_limit", "Maximum number of open connections.", []string{"limit"}, nil)
 	refusedDesc = prometheus.NewDesc("muster_connections_refused_total", "New connections and streams that were refused, by the limit that was reached.", []string{"limit"}, nil)
 	evictedDesc = prometheus.NewDesc("muster_connections_evicted_total", "Connections that were closed in favour of new ones, by the limit that was reached.", []string{"limit"}, nil)
 )

@@ -275,9 +275,9 @@ func (d *Dir) CheckState(v *cell.View) error {
 		return err
 	}
 	if ok && mark.Forgotten < d.forgotten && !d.isLost(Archive) {
-		what := fmt.Sprintf("is older than the journal: of %d ended sessions, placements and tickets that left memory it had received %d when it was last written", d.forgotten, mark.Forgotten)
+		what := fmt.Sprintf("is older than the journal: when it was last written, it had received %d of the %d ended sessions, placements and tickets that have left memory", mark.Forgotten, d.forgotten)
 		if mark == (archive.Mark{}) {
-			what = fmt.Sprintf("is missing: %d ended sessions, placements and tickets have left memory for it", d.forgotten)
+			what = fmt.Sprintf("is missing, and with it the %d ended sessions, placements and tickets that were moved to it from memory", d.forgotten)
 		}
 		problems = append(problems, d.problem(Archive, what))
 	}

@@ -28,7 +28,7 @@ func checkKey(o Options) error {
 		err := o.Key.Check(path, content)
 		if _, wrong := errors.AsType[*secretkey.Wrong](err); wrong {
 			err = fmt.Errorf("%w. If a change of the key was interrupted, repeat it. If the key is lost, so is the secret: a single machine gets a new one with "+
-				"`muster serve --accept-loss cell.secret`, which ends all access keys; remove the node of a cluster with `muster cluster remove`, and let an empty one join", err)
+				"`muster serve --accept-loss cell.secret`, which invalidates all access keys; remove the node of a cluster with `muster cluster remove`, and let an empty one join", err)
 		}
 		return err
 	})
@@ -46,13 +46,13 @@ func encrypt(o Options) error {
 		if err := atomicfile.Write(path, o.Key.Seal(name, content), 0o600); err != nil {
 			return err
 		}
-		o.Log.Info("a secret of the data directory is encrypted from now on", "path", path, "secret_key", o.Key.ID())
+		o.Log.Info("a secret in the data directory is now encrypted", "path", path, "secret_key", o.Key.ID())
 		return nil
 	})
 }
 
 // ErrNoSecrets is wrapped by the error of ChangeKey for a directory without secrets.
-var ErrNoSecrets = errors.New("it has no secrets: it is not a data directory, or a new one")
+var ErrNoSecrets = errors.New("it has no secrets: it is not a data directory, or it is new")
 
 // ChangeKey encrypts the secrets of a stopped service's data directory with another key than o.Key; nil stores them unencrypted. It decrypts all
 // files before it changes one. To finish an interrupted change, repeat it with the same keys: each file is decrypted with whichever key fits.

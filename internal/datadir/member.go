@@ -41,7 +41,7 @@ type InCluster struct{ Dir, Node string }
 
 func (e *InCluster) Error() string {
 	return fmt.Sprintf("%s is the data directory of node %s of a cluster: start it with --cluster-listen. "+
-		"`muster cluster leave` makes the last node of a cluster a single one again", e.Dir, e.Node)
+		"`muster cluster leave` turns the last node of a cluster back into a single machine", e.Dir, e.Node)
 }
 
 // checkSingle refuses the data directory of a node.
@@ -61,7 +61,7 @@ func readMember(dir string) (*member, error) {
 	}
 	known := m.Begun == founded || m.Begun == adopted || m.Begun == joined
 	if m.Format != memberFormat || m.Node == "" || !known || m.Complete && m.Cluster == uuid.Nil {
-		return nil, fmt.Errorf("read %s: format %d, node %q, begun %q: this program knows format %d", path, m.Format, m.Node, m.Begun, memberFormat)
+		return nil, fmt.Errorf("read %s: format %d, node %q, begun %q: this release reads format %d", path, m.Format, m.Node, m.Begun, memberFormat)
 	}
 	return m, nil
 }

@@ -41,12 +41,12 @@ type Admit func(node string) (cluster uuid.UUID, secret identity.CellSecret, err
 type NodeProblem struct{ Path, Node, What string }
 
 func (p *NodeProblem) Error() string {
-	return fmt.Sprintf("%s %s. A node that has lost a part of its data must not take part any more: remove it with `muster cluster remove %s` on another node, "+
+	return fmt.Sprintf("%s %s. A node that has lost a part of its data must no longer take part: remove it with `muster cluster remove %s` on another node, "+
 		"and start it with an empty directory and a new join token", p.Path, p.What, p.Node)
 }
 
 // ErrNotEmpty is wrapped by the error of OpenNode for a directory that has data but is to join a cluster.
-var ErrNotEmpty = errors.New("a node joins a cluster with an empty data directory")
+var ErrNotEmpty = errors.New("a node must join a cluster with an empty data directory")
 
 // OpenNode opens the data directory of a node. Another directory becomes that of a node: with admit it joins a cluster; otherwise it starts a
 // cluster, with the data of a single machine if the directory has any. The caller must then open the journal and call Commit.
@@ -96,7 +96,7 @@ func newNode(o Options, m *member) *Node {
 }
 
 // ErrNoNode is wrapped by the error of OpenMember for the directory of a single machine, or an empty one.
-var ErrNoNode = errors.New("it is not the data directory of a node of a cluster")
+var ErrNoNode = errors.New("it is not the data directory of a cluster node")
 
 // IsNode reports whether a directory is that of a node of a cluster, or of one that is to join.
 func IsNode(dir string) (bool, error) {
@@ -145,7 +145,7 @@ func begin(o Options, joins bool) (*member, error) {
 	case err != nil:
 		return nil, err
 	case joins && !empty:
-		return nil, fmt.Errorf("%s: %w, and this one has data of its own", o.Dir, ErrNotEmpty)
+		return nil, fmt.Errorf("%s: %w, but this one has data of its own", o.Dir, ErrNotEmpty)
 	case joins:
 		m.Begun = joined
 	case empty:
@@ -205,7 +205,7 @@ func (n *Node) open() error {
 		case !p.there && n.member.Complete:
 			return n.problem(name, "is missing")
 		case p.there && p.id != n.member.Cluster && (n.member.Complete || p.id != uuid.Nil):
-			return n.problem(name, fmt.Sprintf("belongs to the installation %s, and the node to %s", p.id, n.member.Cluster))
+			return n.problem(name, fmt.Sprintf("belongs to the installation %s, but the node belongs to %s", p.id, n.member.Cluster))
 		}
 	}
 	n.Secret = n.Secret.Kept(n.options.Dir, n.options.Key)
@@ -229,7 +229,7 @@ func (n *Node) problem(name Part, what string) error {
 
 func (n *Node) join(admit Admit) error {
 	if admit == nil {
-		return fmt.Errorf("%s was to join a cluster, and was not admitted yet: start it with --join and a token", n.options.Dir)
+		return fmt.Errorf("%s: this node has not yet been admitted to its cluster: start it with --join and a token", n.options.Dir)
 	}
 	cluster, secret, err := admit(n.member.Node)
 	if err != nil {

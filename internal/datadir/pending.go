@@ -36,7 +36,7 @@ func readPending(dir string) (*pending, error) {
 		return nil, err
 	}
 	if p.Format != pendingFormat || p.ID == uuid.Nil {
-		return nil, fmt.Errorf("read %s: format %d, id %s: this program knows format %d", path, p.Format, p.ID, pendingFormat)
+		return nil, fmt.Errorf("read %s: format %d, id %s: this release reads format %d", path, p.Format, p.ID, pendingFormat)
 	}
 	if p.Restores {
 		return nil, &Unfinished{dir}

@@ -37,9 +37,9 @@ var wholeParts = []Part{Journal, Secret, Archive}
 // consequences describes what the loss of a part means.
 var consequences = map[Part]string{
 	Journal:     "sets the journal aside and begins with an empty state: fleets, live sessions, players and access keys are gone, ended sessions stay",
-	JournalTail: "goes on with what is left of the journal, as if what the missing entries say had not happened",
-	Archive:     "goes on without the ended sessions, placements and tickets that are missing",
-	Secret:      "makes a new secret: all access keys and tokens end, and new ones have to be given out",
+	JournalTail: "continues with the rest of the journal, as if the events of the missing entries had not happened",
+	Archive:     "continues without the ended sessions, placements and tickets that are missing",
+	Secret:      "makes a new secret: all access keys and tokens become invalid, and you must issue new ones",
 }
 
 // ParsePart reads the name of a part.
@@ -90,10 +90,10 @@ func (d *Dir) judge() error {
 		switch {
 		case p.problem != nil:
 		case !p.there && d.mustHave(name):
-			p.problem = d.problem(name, "is missing, and the other parts of the data directory are there")
+			p.problem = d.problem(name, "is missing, but the other parts of the data directory exist")
 		case !p.there:
 		case p.id != uuid.Nil && p.id != want:
-			p.problem = d.problem(name, fmt.Sprintf("belongs to the installation %s, the other parts of the data directory belong to %s", p.id, want))
+			p.problem = d.problem(name, fmt.Sprintf("belongs to the installation %s, but the other parts of the data directory belong to %s", p.id, want))
 		case p.id == uuid.Nil && want != uuid.Nil && d.pending == nil && name != Secret: // CheckState checks whether the secret is the right one
 			p.problem = d.problem(name, fmt.Sprintf("was written by an earlier release or belongs elsewhere; the other parts of the data directory belong to the installation %s", want))
 		}
@@ -115,10 +115,10 @@ func (d *Dir) judgeUnnamed() error {
 		return err
 	}
 	if p := d.parts[Journal]; !p.there && (d.parts[Archive].there || !keyFile) {
-		p.problem = d.problem(Journal, "is missing, and the other parts of the data directory are there")
+		p.problem = d.problem(Journal, "is missing, but the other parts of the data directory exist")
 	}
 	if p := d.parts[Secret]; !p.there && p.problem == nil && last > 0 {
-		p.problem = d.problem(Secret, "is missing, and the other parts of the data directory are there")
+		p.problem = d.problem(Secret, "is missing, but the other parts of the data directory exist")
 	}
 	for _, name := range wholeParts {
 		if d.parts[name].problem != nil {

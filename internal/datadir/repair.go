@@ -46,7 +46,7 @@ func RepairArchive(ctx context.Context, dir string, key *secretkey.Key) (report 
 		}
 		p = &pending{Format: pendingFormat, ID: id, Had: wholeParts}
 	}
-	p.Accepted = append(p.Accepted, loss{Archive, fmt.Sprintf("%d places could not be read and were dropped by a repair, with them at least %d blocks; %d records are left, and the damaged archive is kept as %s",
+	p.Accepted = append(p.Accepted, loss{Archive, fmt.Sprintf("a repair dropped %d unreadable places and with them at least %d blocks; %d records are left, and the damaged archive is kept as %s",
 		len(report.Damage), len(report.Lost), report.Records, filepath.Base(kept))})
 	return report, kept, p.write(dir)
 }

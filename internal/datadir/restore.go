@@ -28,7 +28,7 @@ const (
 type Unfinished struct{ Dir string }
 
 func (e *Unfinished) Error() string {
-	return fmt.Sprintf("%s has a part of a backup only, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
+	return fmt.Sprintf("%s contains only a part of a backup, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
 }
 
 // CheckFinished returns an Unfinished if a directory contains an interrupted restore.
@@ -111,7 +111,7 @@ func emptyForRestore(dir string) (unfinished bool, err error) {
 	}
 	for _, x := range there {
 		if name := x.Name(); name != identity.LockFile && name != "lost+found" {
-			return false, fmt.Errorf("%s is not empty: it has %s. A backup is restored into an empty directory", dir, name)
+			return false, fmt.Errorf("%s is not empty: it contains %s. A backup is restored into an empty directory", dir, name)
 		}
 	}
 	return false, nil

@@ -78,7 +78,7 @@ func TestRestoreIntoADirectoryOfSomethingElse(t *testing.T) {
 		opened = true
 		return nil, errors.New("the backup is read")
 	})
-	if err == nil || !strings.Contains(err.Error(), "not empty: it has notes") || opened {
+	if err == nil || !strings.Contains(err.Error(), "not empty: it contains notes") || opened {
 		t.Error(err)
 	}
 	if there, err := os.ReadDir(dir); err != nil || len(there) != 1 {

@@ -159,7 +159,7 @@ func TestPublicURL(t *testing.T) {
 				answer(200, `{"status":"ok"}`)(w, r)
 				return
 			}
-			http.Error(w, "this node of the cluster has not caught up yet; another one can answer", http.StatusServiceUnavailable)
+			http.Error(w, "this node of the cluster has not caught up yet; use another node", http.StatusServiceUnavailable)
 		}, "WebSockets", Failure, "→ look at the answer of /readyz"},
 		{"a proxy without WebSockets", answer(200, `{"status":"ok"}`), "WebSockets", Failure, "Upgrade"},
 		{"a wrong clock", func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ const (
 	manifestLast   = 4
 )
 
-var errDamagedManifest = errors.New("a record cannot be read, and whole records follow it")
+var errDamagedManifest = errors.New("a record cannot be read, although intact records follow it")
 
 // checkManifest returns *Damaged when the manifest in dir is damaged before its last record.
 func checkManifest(files vfs.FS, dir string) error {

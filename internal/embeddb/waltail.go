@@ -113,7 +113,7 @@ func checkTail(files vfs.FS, dir string, synced LogPosition) (Tail, error) {
 }
 
 var (
-	errDamagedLog = errors.New("a record cannot be read, and whole records follow it")
+	errDamagedLog = errors.New("a record cannot be read, although intact records follow it")
 	errNoLog      = errors.New("the newest log is missing")
 )
 

@@ -155,7 +155,7 @@ func TestEachRecordOnce(t *testing.T) {
 				t.Errorf("the cursor is at %s", c.Until)
 			}
 			other := stream(t, a, Head{uuid.New(), h.Until, h.Until})
-			if err := read(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "of installation") {
+			if err := read(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "from installation") {
 				t.Errorf("of another installation: %v", err)
 			}
 		})

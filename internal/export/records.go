@@ -185,7 +185,7 @@ func row(r *archive.Record) (any, error) {
 		c, err := playerflow.DecodeChange(r.Data)
 		return playerChange{"player_change", c.Player, instant(c.At), c.Commit, c.Part, c.Rev, idText(c.Keys.Party), idText(c.Keys.Ticket), idText(c.Keys.Game), c.Cause, c.By.Kind.String(), c.By.ID}, err
 	}
-	return nil, fmt.Errorf("no kind of records that are exported: %d", r.Kind)
+	return nil, fmt.Errorf("record kind %d is not exported", r.Kind)
 }
 
 func ticketRow(data []byte) (any, error) {

@@ -47,7 +47,7 @@ func ReadCursor(path string) (*Cursor, error) {
 	}
 	c := &Cursor{}
 	if err := json.Unmarshal(text, c); err != nil || c.Format != cursorFormat || c.Until.IsZero() {
-		return nil, fmt.Errorf("%s: format %d, want %d and what an export has written (%w)", path, c.Format, cursorFormat, cmp.Or(err, errors.New("not a cursor")))
+		return nil, fmt.Errorf("%s: format %d, want format %d as an export writes it (%w)", path, c.Format, cursorFormat, cmp.Or(err, errors.New("not a cursor")))
 	}
 	return c, nil
 }
@@ -63,14 +63,14 @@ func (c *Cursor) write(path string) error {
 // CheckFor returns an error if the cursor cannot continue with these kinds.
 func (c *Cursor) CheckFor(kinds []string) error {
 	if !slices.Equal(c.Kinds, kinds) {
-		return fmt.Errorf("the export has the kinds %s, and this run would have %s: export into another place", strings.Join(c.Kinds, ","), strings.Join(kinds, ","))
+		return fmt.Errorf("the export has the kinds %s, but this run would have %s: export to another place", strings.Join(c.Kinds, ","), strings.Join(kinds, ","))
 	}
 	return nil
 }
 
 func (c *Cursor) checkHead(h Head) error {
 	if c != nil && c.Installation != h.Installation {
-		return fmt.Errorf("the export is of installation %s, and the service is installation %s: export into another place", c.Installation, h.Installation)
+		return fmt.Errorf("the export is from installation %s, but the service is installation %s: export to another place", c.Installation, h.Installation)
 	}
 	return nil
 }

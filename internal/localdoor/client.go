@@ -139,7 +139,7 @@ func (c *Client) Awake(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	err := c.call(asking, runsPath, struct{}{}, &struct{}{}) // an earlier release refuses that, which is also an answer
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
-		return fmt.Errorf("%w: nothing comes from %s within %s", ErrHangs, c.file.Address, within)
+		return fmt.Errorf("%w: no answer from %s within %s", ErrHangs, c.file.Address, within)
 	}
 	return nil
 }

@@ -269,7 +269,7 @@ func (d *Door) check(r *http.Request, nonce string, body []byte) (key []byte, st
 	at, _ := strconv.ParseInt(date, 10, 64) // signed, so it is a number
 	now := time.Now()
 	if age := now.Sub(time.UnixMilli(at)); age > skewMax || age < -skewMax {
-		return nil, http.StatusForbidden, "the request was signed too long ago, or ahead of this service's clock"
+		return nil, http.StatusForbidden, "the request was signed too long ago, or is ahead of this service's clock"
 	}
 	switch fresh, room := d.nonces.take(nonce, now); {
 	case !fresh:

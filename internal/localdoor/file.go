@@ -45,7 +45,7 @@ func readServiceFile(dir string) (f serviceFile, err error) {
 		return f, fmt.Errorf("%s: %w", path, err)
 	}
 	if f.Format != fileFormat {
-		return f, fmt.Errorf("%s has format %d, this version reads format %d: use the muster of the running service", path, f.Format, fileFormat)
+		return f, fmt.Errorf("%s has format %d, but this release reads format %d: use the muster of the running service", path, f.Format, fileFormat)
 	}
 	return f, nil
 }

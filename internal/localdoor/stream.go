@@ -161,7 +161,7 @@ func (s *streamReader) Read(p []byte) (n int, err error) {
 	s.sum.Write(p[:n])
 	switch {
 	case err == io.EOF && !equal(s.answer.Trailer.Get(proofHeader), s.want([sha256.Size]byte(s.sum.Sum(nil)))):
-		err = errors.New("the answer was not sent by the service of this data directory, or not as a whole")
+		err = errors.New("the answer was not sent by the service of this data directory, or is incomplete")
 	case err != nil && err != io.EOF:
 		err = fmt.Errorf("the service did not send everything; its log says why: %w", err)
 	}

@@ -101,7 +101,7 @@ func (s *Store) take(bytes int64) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.used+bytes > s.Quota:
-		return &FullError{fmt.Sprintf("the object store has %d of %d MiB (--builds-max): delete builds that no fleet uses, or raise the limit", s.used>>20, s.Quota>>20)}
+		return &FullError{fmt.Sprintf("the object store holds %d of %d MiB (--builds-max): delete builds that no fleet uses, or raise the limit", s.used>>20, s.Quota>>20)}
 	case free >= 0 && free-bytes < s.Reserve:
 		return &FullError{fmt.Sprintf("the disk of the object store %s has %d MiB free; %d MiB of them are reserved", s.Dir, free>>20, s.Reserve>>20)}
 	}

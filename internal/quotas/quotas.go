@@ -56,7 +56,7 @@ type Desk struct {
 func New(setting string, log *slog.Logger) (*Desk, error) {
 	d := &Desk{
 		log: log, lines: rate.Lines{Most: refusalsLogged, Period: refusalsWithin},
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_quota_refused_total", Help: "Requests that were refused because their caller has as much as its quota allows, by quota."}, []string{"quota"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_quota_refused_total", Help: "Requests that were refused because their caller has reached its quota, by quota."}, []string{"quota"}),
 	}
 	for _, k := range quota.Kinds() {
 		d.refused.WithLabelValues(k.String())
@@ -133,7 +133,7 @@ func (d *Desk) Tell(ctx context.Context, err error) error {
 		name = by.Quota()
 	}
 	if write, leftOut := d.lines.Note(time.Now()); write {
-		d.log.Warn("a caller has as much as its quota allows: its request is refused", "quota", refusal.Quota, "holder", name, "reason", refusal.Detail, "left_out", leftOut)
+		d.log.Warn("a caller has reached its quota: its request is refused", "quota", refusal.Quota, "holder", name, "reason", refusal.Detail, "left_out", leftOut)
 	}
 	told := *refusal
 	told.Detail += "; the holder is " + name

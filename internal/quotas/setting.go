@@ -28,7 +28,7 @@ func Parse(setting string) (*quota.Table, error) {
 		what, number := word[:i], word[i+1:]
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("quotas: %.80q: want a number of 1 or more behind the =", word)
+			return nil, fmt.Errorf("quotas: %.80q: want a number of 1 or more after the =", word)
 		}
 		if seen[what] {
 			return nil, fmt.Errorf("quotas: %.80q is given twice", what)

@@ -111,7 +111,7 @@ func (p *Place) checkEndpoint() error {
 		return fmt.Errorf("endpoint %q; want https://HOST[:PORT]", p.Endpoint)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("endpoint %q: want https, because its content could be read on the way; plain http is for a store on this machine", p.Endpoint)
+		return fmt.Errorf("endpoint %q: want https, because others on the network could read the content; plain http is for a store on this machine", p.Endpoint)
 	}
 	return nil
 }
@@ -424,7 +424,7 @@ func (c *Client) page(ctx context.Context, query url.Values) (page listed, now t
 			return err
 		}
 		if now, err = http.ParseTime(answer.Header.Get("Date")); err != nil {
-			return fmt.Errorf("the store does not say what time it is: %w", err)
+			return fmt.Errorf("read the time from the store's answer: %w", err)
 		}
 		page = listed{}
 		return xml.Unmarshal(text, &page)

@@ -85,7 +85,7 @@ func (m *Manager) send(assignment, status string) {
 	}
 	_ = m.conn.SetWriteDeadline(time.Now().Add(sendWait))
 	if _, err := m.conn.Write([]byte(strings.Join(lines, "\n"))); err != nil {
-		m.log.Warn("systemd does not take a notification", "error", err)
+		m.log.Warn("systemd does not accept a notification", "error", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func (m *Manager) Watch(ctx context.Context, works func(context.Context) (status
 		}
 		if v.err != nil {
 			if !failed && m.watchdog > 0 {
-				m.log.Error("the program does not work: it stops to feed systemd's watchdog, which starts it again", "error", v.err, "watchdog", m.watchdog)
+				m.log.Error("the program does not work: it stops feeding systemd's watchdog, which restarts it", "error", v.err, "watchdog", m.watchdog)
 			}
 			failed = true
 			m.send("", "does not work: "+v.err.Error())

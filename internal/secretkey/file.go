@@ -28,7 +28,7 @@ const refusedBits = 0o027
 func Create(path string) (*Key, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = fmt.Errorf("%s is there already, and may be the only copy of a key: choose another name", path)
+			err = fmt.Errorf("%s exists already, and may be the only copy of a key: choose another name", path)
 		}
 		return nil, err
 	}

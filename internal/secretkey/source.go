@@ -40,7 +40,7 @@ func fromEnvironment(name string) (*Key, error) {
 func fromCommand(line, dataDir string) (*Key, error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || !filepath.IsAbs(words[0]) {
-		return nil, fmt.Errorf("command:%s: want the absolute path of a program, and its arguments behind spaces", excerpt.Short(line))
+		return nil, fmt.Errorf("command:%s: want the absolute path of a program, followed by its arguments, separated by spaces", excerpt.Short(line))
 	}
 	program := words[0]
 	if err := checkProgram(program, dataDir); err != nil {
@@ -55,7 +55,7 @@ func checkProgram(path, dataDir string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no program", path)
+		return fmt.Errorf("%s is not a program", path)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s has mode %#o: other users of this machine can replace the program that gives the key; want chmod go-w %[1]s", path, info.Mode().Perm())
 	}

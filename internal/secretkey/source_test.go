@@ -61,7 +61,7 @@ func TestKeySourcesThatAreRefused(t *testing.T) {
 		"command:":                       "absolute path",
 		"command:key":                    "absolute path",
 		"command:/none/at/all":           "no such file",
-		"command:" + data:                "is no program",
+		"command:" + data:                "is not a program",
 		"command:" + open:                "chmod go-w",
 		"command:" + inside:              "in the data directory",
 		"command:" + script(t, "exit 3"): "exit status 3",

@@ -100,7 +100,7 @@ func documentOf(g *access.SecretStanding, now domain.Time, nodes []string) Docum
 }
 
 var (
-	generationsDesc = prometheus.NewDesc("muster_secret_generations", "Generations of the secret of the installation that are in use: one signs, one may be on its way to the nodes, and the others are accepted until their date of last use.", nil, nil)
+	generationsDesc = prometheus.NewDesc("muster_secret_generations", "Generations of the secret of the installation that are in use: one signs, one may still be distributed to the nodes, and the others are accepted until their date of last use.", nil, nil)
 	limitDesc       = prometheus.NewDesc("muster_secret_generations_limit", "Most generations of the secret that can be in use.", nil, nil)
 )
 

@@ -75,5 +75,5 @@ func ask(ctx context.Context, nodes *requests.Net, node string, number uint32, c
 	if g, ok := all.At(number); ok && identity.Equal(g.Check(), check) {
 		return g, nil
 	}
-	return g, fmt.Errorf("node %s gives another generation", node)
+	return g, fmt.Errorf("node %s returned another generation", node)
 }

@@ -195,21 +195,21 @@ func (r *Rotator) fetch(ctx context.Context, g *access.SecretStanding) bool {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			r.config.Log.Debug("a generation of the secret could not be taken over from another node", "generation", g.Number, "error", err)
+			r.config.Log.Debug("a generation of the secret could not be copied from another node", "generation", g.Number, "error", err)
 		}
 		return false
 	}
-	r.config.Log.Info("a generation of the secret was taken over from another node", "generation", g.Number)
+	r.config.Log.Info("a generation of the secret was copied from another node", "generation", g.Number)
 	return true
 }
 
 // complain logs a problem that keeps this node from following the state, once per problem.
 func (r *Rotator) complain(err error, missing []access.SecretStanding) {
 	if err != nil && !r.failed {
-		r.config.Log.Error("the file with the secret cannot be written: what is accepted follows the state, and the file is written again every second", "error", err)
+		r.config.Log.Error("the file with the secret cannot be written: the state decides what is accepted, and the service tries to write the file every second", "error", err)
 	}
 	if len(missing) > 0 && !r.lacking && r.config.Fetch != nil {
-		r.config.Log.Warn("no other node has given a generation of the secret yet: this node asks again every second", "generation", missing[0].Number)
+		r.config.Log.Warn("no other node has provided a generation of the secret yet: this node asks again every second", "generation", missing[0].Number)
 	}
 	r.failed, r.lacking = err != nil, len(missing) > 0
 }
@@ -293,11 +293,11 @@ func (r *Rotator) decide(ctx context.Context) {
 	do := func(cmd kernel.Command, what string, g *access.SecretStanding) {
 		if err := r.config.Engine.Do(ctx, cmd); err != nil {
 			if ctx.Err() == nil {
-				r.config.Log.Debug("a step of the rotation of the secret is to be tried again", "step", what, "generation", g.Number, "error", err)
+				r.config.Log.Debug("a step of the rotation of the secret failed and will be tried again", "step", what, "generation", g.Number, "error", err)
 			}
 			return
 		}
-		r.config.Log.Info("the secret was rotated a step further", "step", what, "generation", g.Number)
+		r.config.Log.Info("a step of the rotation of the secret is done", "step", what, "generation", g.Number)
 	}
 	now := domain.TimeOf(r.config.Engine.Now())
 	for i := range all {
@@ -375,7 +375,7 @@ func (r *Rotator) next(ctx context.Context) (number uint32, err error) {
 	err = r.config.Engine.Read(ctx, func(v *cell.View) error {
 		for _, g := range v.SecretGenerations() {
 			if g.Pending() {
-				return domain.Refuse(domain.Conflict, "generation %d of the secret is on its way to the nodes: wait for it, or give it up with `muster secret retire %[1]d`", g.Number)
+				return domain.Refuse(domain.Conflict, "generation %d of the secret is being distributed to the nodes: wait for it, or give it up with `muster secret retire %[1]d`", g.Number)
 			}
 			number = max(number, g.Number)
 		}
@@ -405,7 +405,7 @@ func (r *Rotator) await(ctx context.Context, number uint32, is func(*access.Secr
 		case <-wait.C:
 			return nil
 		case <-r.config.Engine.Stopped():
-			return fmt.Errorf("the rotation is stored and goes on at the next start: %w", engine.ErrStopped)
+			return fmt.Errorf("the rotation is stored and continues at the next start: %w", engine.ErrStopped)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -445,7 +445,7 @@ func (r *Rotator) Retire(ctx context.Context, by access.Actor, x Retirement) (do
 	if err := r.config.Engine.Do(ctx, cmd); err != nil {
 		return done, err
 	}
-	r.config.Log.Warn("a generation of the secret was retired: what it has signed is refused", "generation", x.Number, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.config.Log.Warn("a generation of the secret was retired: everything that it has signed is refused", "generation", x.Number, "principal", by.Principal, "address", by.Address, "door", by.Door)
 	if err := r.await(context.WithoutCancel(ctx), x.Number, func(g *access.SecretStanding) bool { return g.Ended != 0 }); err != nil {
 		return done, err
 	}

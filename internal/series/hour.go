@@ -213,7 +213,7 @@ func (s *Store) keepBudget(hour int64) error {
 	if err := s.db.DeleteRange(from, to, pebble.Sync); err != nil {
 		return err
 	}
-	s.Log.Warn("the kept metrics reached their disk budget: the oldest were removed early; raise --metrics-max to keep them longer",
+	s.Log.Warn("the stored metrics reached their disk budget: the oldest were removed early; raise --metrics-max to keep them longer",
 		"budget", budget, "removed_until", timeOf(until*unit))
 	if err := s.db.Compact(background, from, to, false); err != nil {
 		return err

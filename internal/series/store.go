@@ -84,7 +84,7 @@ func Open(o Options) (*Store, error) {
 		return s, err
 	}
 	aside := o.Dir + damagedSuffix
-	o.Log.Warn("the kept metrics are damaged: they are put aside, and the service keeps new ones", "directory", aside, "error", errors.Join(damaged, err))
+	o.Log.Warn("the stored metrics are damaged: they are moved aside, and the service begins to store new ones", "directory", aside, "error", errors.Join(damaged, err))
 	if err := errors.Join(os.RemoveAll(aside), os.Rename(o.Dir, aside)); err != nil {
 		return nil, fmt.Errorf("put damaged metrics aside: %w", err)
 	}
@@ -329,7 +329,7 @@ func (s *Store) find(batch embeddb.Batch, minute int64, k Key) (*series, error) 
 		if hour := minute / minutesInHour; hour != s.warned {
 			s.warned = hour
 			metric, _, _ := k.Parse()
-			s.Log.Warn("metrics are not kept for lack of series: all are in use; raise --metrics-series, or have fewer fleets, queues and configurations",
+			s.Log.Warn("metrics are not stored, because all series are in use: raise --metrics-series, or have fewer fleets, queues and configurations",
 				"series", len(s.byKey), "metric", metric)
 		}
 		return nil, nil

@@ -227,7 +227,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	if n, _ := s.Used(); n != 3 || s.Refused() != 60 {
 		t.Errorf("%d series, %d points refused", n, s.Refused())
 	}
-	if n := strings.Count(log.String(), "for lack of series"); n != 1 && n != 2 { // two hours may have been touched
+	if n := strings.Count(log.String(), "because all series are in use"); n != 1 && n != 2 { // two hours may have been touched
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
 	if err := s.Append(start+2*24*60, points(1, 7)); err != nil {

@@ -24,7 +24,7 @@ func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) erro
 	to := strings.ToValidUTF8(b.To[:min(len(b.To), access.BackupPlaceMax)], "")
 	err := x.engine.Do(ctx, &access.NoteBackup{Backup: access.Backup{At: domain.TimeOf(b.Made), Entry: b.Entry, To: to}})
 	if err != nil {
-		x.log.Warn("a backup is stored, and the service could not record that: it shows the one before as the last", "to", to, "error", err)
+		x.log.Warn("a backup was stored, but the service could not record it and still shows the previous one as the last", "to", to, "error", err)
 	}
 	return err
 }
@@ -32,7 +32,7 @@ func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) erro
 // lastBackup collects metrics of the last backup that the state knows.
 type lastBackup struct{ engine *engine.Engine }
 
-var lastBackupDesc = prometheus.NewDesc("muster_backup_last_success_timestamp_seconds", "When the last backup was begun that has been stored, since 1970. There is no value before the first one.", nil, nil)
+var lastBackupDesc = prometheus.NewDesc("muster_backup_last_success_timestamp_seconds", "Unix time at which the last stored backup began. There is no value before the first one.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (lastBackup) Describe(to chan<- *prometheus.Desc) { to <- lastBackupDesc }
@@ -77,14 +77,14 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 	mine := &runningBackup{to, began}
 	for !x.saving.CompareAndSwap(nil, mine) {
 		if other := x.saving.Load(); other != nil {
-			return s, domain.Refuse(domain.Conflict, "another backup is being made: it began at %s and goes to %.300s", other.began.UTC().Format(time.RFC3339), other.to)
+			return s, domain.Refuse(domain.Conflict, "another backup is in progress: it began at %s and is written to %.300s", other.began.UTC().Format(time.RFC3339), other.to)
 		}
 	}
 	defer x.saving.Store(nil)
 	secret := x.secret.Frozen()
 	state, err := x.engine.Backup(ctx)
 	if errors.Is(err, engine.ErrArchiveLacks) {
-		return s, domain.Refuse(domain.Conflict, "this node still copies the archive from another one: make the backup there, or later")
+		return s, domain.Refuse(domain.Conflict, "this node is still copying the archive from another node: make the backup there, or later")
 	}
 	if err != nil {
 		return s, err
@@ -104,7 +104,7 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 		}
 	}
 	if s, err = write(c); err != nil {
-		x.log.Error("a backup was not made", "to", to, "error", err)
+		x.log.Error("a backup failed", "to", to, "error", err)
 		return s, err
 	}
 	x.log.Info("backup made", "to", to, "entry", s.Head.Entry, "bytes", s.Bytes, "took", time.Since(began).Round(time.Millisecond))

@@ -55,7 +55,7 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 		Name: "muster_builds_bytes", Help: "Bytes of the files of builds in the data directory, uploads included.",
 	}, func() float64 { used, _ := store.Used(); return float64(used) }))
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_builds_bytes_limit", Help: "The most bytes that the files of builds may have, from --builds-max.",
+		Name: "muster_builds_bytes_limit", Help: "Maximum size in bytes of the files of builds, from --builds-max.",
 	}, func() float64 { _, quota := store.Used(); return float64(quota) }))
 	x.building.Go(func() { door.Run(ctx) })
 	return nil
@@ -69,7 +69,7 @@ func (x *Service) openCopies(ctx context.Context, store *objects.Store) *copies.
 	}})
 	x.questions.Handle(copies.Prefix, c)
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_builds_lacking", Help: "Builds in use whose files this node of a cluster does not have completely, and copies from other nodes.",
+		Name: "muster_builds_lacking", Help: "Builds in use whose files this node of a cluster does not have completely and is copying from other nodes.",
 	}, func() float64 { return float64(c.Lacks()) }))
 	x.building.Go(func() { c.Run(ctx) })
 	return c

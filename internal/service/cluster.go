@@ -22,7 +22,7 @@ import (
 // openNode opens the data directory of a cluster node.
 func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string, joins bool) (err error) {
 	if len(accept) > 0 {
-		return errors.New("accept-loss: a node that has lost a part of its data must not take part any more: remove it, and join with an empty directory")
+		return errors.New("accept-loss: a node that has lost a part of its data must no longer take part: remove it, and join with an empty directory")
 	}
 	s, files := x.settings, connlimit.ReserveOf(descriptors)
 	x.node, err = node.Open(ctx, node.Options{
@@ -135,7 +135,7 @@ func (x *Service) Ready() error {
 		err = x.node.Ready()
 	}
 	if err == nil && !x.secrets.Complete() {
-		err = errors.New("this node does not have all generations of the secret yet, which the other nodes have")
+		err = errors.New("this node does not yet have all generations of the secret that the other nodes have")
 	}
 	return err
 }

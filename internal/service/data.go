@@ -64,7 +64,7 @@ func dataError(err error, dir string) error {
 		if u, err := user.Current(); err == nil {
 			own = u.Username
 		}
-		return fmt.Errorf("%w: the data directory and all in it must belong to the user %s, who runs this service: as root, mkdir -p %s && chown -R %[2]s %[3]s; or run it as the owner", err, own, dir)
+		return fmt.Errorf("%w: the data directory and everything in it must belong to the user %s, who runs this service: as root, mkdir -p %s && chown -R %[2]s %[3]s; or run it as the owner", err, own, dir)
 	}
 	return err
 }

@@ -28,12 +28,12 @@ func (x *Service) export(ctx context.Context, to io.Writer, in localdoor.ExportR
 		return domain.Refuse(domain.Invalid, "from %d, until %d, rate %d; none may be negative", in.From, in.Until, in.Rate)
 	}
 	if !x.exporting.TryLock() {
-		return domain.Refuse(domain.Conflict, "another export is being made")
+		return domain.Refuse(domain.Conflict, "another export is in progress")
 	}
 	defer x.exporting.Unlock()
 	state, err := x.engine.Backup(ctx)
 	if errors.Is(err, engine.ErrArchiveLacks) {
-		return domain.Refuse(domain.Conflict, "this node still copies the archive from another one: export there, or later")
+		return domain.Refuse(domain.Conflict, "this node is still copying the archive from another node: export there, or later")
 	}
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (x *Service) export(ctx context.Context, to io.Writer, in localdoor.ExportR
 	h.From = min(max(h.From, oldest), max(h.Until, in.From))
 	err = export.Write(ctx, backup.Paced(ctx, to, in.Rate), x.archive, h, in.Kinds)
 	if err != nil {
-		x.log.Error("an export was not made", "to", in.To, "error", err)
+		x.log.Error("an export failed", "to", in.To, "error", err)
 	}
 	return err
 }

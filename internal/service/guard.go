@@ -50,7 +50,7 @@ func (x *Service) onceCurrent(doors http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if (!x.node.Current() || x.secrets == nil || !x.secrets.Complete()) && !slices.Contains(healthPaths, r.URL.Path) && r.URL.Path != metrics.Path {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "this node of the cluster has not caught up yet; another one can answer", http.StatusServiceUnavailable)
+			http.Error(w, "this node of the cluster has not caught up yet; use another node", http.StatusServiceUnavailable)
 			return
 		}
 		doors.ServeHTTP(w, r)

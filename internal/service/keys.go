@@ -64,7 +64,7 @@ func (o *keysOffice) Lead() {
 	o.cancel = cancel
 	o.work.Go(func() {
 		if err := o.x.keys.TakeOver(ctx); err != nil && ctx.Err() == nil {
-			o.x.log.Error("the access keys could not be taken over", "error", err)
+			o.x.log.Error("the access keys of an earlier release could not be imported", "error", err)
 		}
 		o.x.warnOfNoKeys(ctx)
 	})

@@ -29,7 +29,7 @@ func (x *Service) output(process fleet.Key, bytes, lines int, follow bool) (next
 // outputReaders returns the metrics of output's readers.
 func (x *Service) outputReaders() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_output_readers", Help: "Operators who read the output of server processes at present.",
+		Name: "muster_output_readers", Help: "Operators who are reading the output of server processes.",
 	}, func() float64 { return float64(x.agents.Stats().Readers) })
 }
 

@@ -26,11 +26,11 @@ func (x *Service) openGameMetrics() (err error) {
 			return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 		}
 		x.metrics.Register(
-			gauge("muster_kept_series", "Series of metrics that are kept on the disk.", func() float64 { n, _ := x.kept.Used(); return float64(n) }),
-			gauge("muster_kept_series_limit", "The most of them, from --metrics-series.", func() float64 { _, most := x.kept.Limits(); return float64(most) }),
-			gauge("muster_kept_series_bytes", "Bytes of the kept metrics in the data directory.", func() float64 { _, n := x.kept.Used(); return float64(n) }),
-			gauge("muster_kept_series_bytes_limit", "The most bytes that they may have, from --metrics-max.", func() float64 { most, _ := x.kept.Limits(); return float64(most) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_kept_points_refused_total", Help: "Values that were not kept for lack of a series."},
+			gauge("muster_kept_series", "Series of metrics that are stored on disk.", func() float64 { n, _ := x.kept.Used(); return float64(n) }),
+			gauge("muster_kept_series_limit", "Maximum number of stored series of metrics, from --metrics-series.", func() float64 { _, most := x.kept.Limits(); return float64(most) }),
+			gauge("muster_kept_series_bytes", "Bytes of the stored metrics in the data directory.", func() float64 { _, n := x.kept.Used(); return float64(n) }),
+			gauge("muster_kept_series_bytes_limit", "Maximum size in bytes of the stored metrics, from --metrics-max.", func() float64 { most, _ := x.kept.Limits(); return float64(most) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_kept_points_refused_total", Help: "Values that were not stored because no further series is allowed."},
 				func() float64 { return float64(x.kept.Refused()) }),
 		)
 	}

@@ -315,7 +315,7 @@ func (x *opening) upkeep(context.Context) error {
 	}, func() float64 { return float64(len(x.archive.Damage())) }))
 	if trouble := x.options.LogTrouble; trouble != nil {
 		x.metrics.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "muster_log_lost_lines_total", Help: "Lines of the log that its output did not take since the start of the service.",
+			Name: "muster_log_lost_lines_total", Help: "Log lines lost since the start of the service because the output did not accept them.",
 		}, func() float64 {
 			lost, _ := trouble()
 			return float64(lost)

@@ -108,7 +108,7 @@ func (x *Service) reloadables() []reloadable {
 		}},
 		{settings: []string{"disk-reserve", "builds-max", "session-logs-max", "metrics-max", "metrics-series"}, restart: func(now, next settings.Settings) string {
 			if (now.BuildsMax == 0) != (next.BuildsMax == 0) || (now.SessionLogsMax == 0) != (next.SessionLogsMax == 0) || (now.MetricsMax == 0) != (next.MetricsMax == 0) {
-				return "a store begins or ends with builds-max, session-logs-max or metrics-max 0"
+				return "a store is turned on or off when builds-max, session-logs-max or metrics-max changes from or to 0"
 			}
 			return ""
 		}, prepare: plain(func(s settings.Settings) {
@@ -128,7 +128,7 @@ func (x *Service) reloadables() []reloadable {
 			return map[string]string{"tls-cert": s.TLSCert, "tls-key": s.TLSKey}
 		}, restart: func(now, next settings.Settings) string {
 			if (now.TLSCert == "") != (next.TLSCert == "") {
-				return "the port begins or ends to serve TLS with certificate files"
+				return "TLS with certificate files is turned on or off"
 			}
 			return ""
 		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
@@ -142,7 +142,7 @@ func (x *Service) reloadables() []reloadable {
 			return map[string]string{"partner-client-ca": s.PartnerClientCA}
 		}, restart: func(now, next settings.Settings) string {
 			if (now.PartnerClientCA == "") != (next.PartnerClientCA == "") {
-				return "the ports begin or end to ask for client certificates"
+				return "client certificates are turned on or off"
 			}
 			return ""
 		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
@@ -200,7 +200,7 @@ func (x *Service) reloadables() []reloadable {
 			// The questions about penalties follow the journal from the start on.
 			if c, err := playerhooks.ReadFile(next.PlayerHooks); err == nil && x.hooks != nil {
 				if _, asks := c.Hooks[playerhooks.DecidePenalty]; asks != x.hooks.On(playerhooks.DecidePenalty) {
-					return "the hook " + string(playerhooks.DecidePenalty) + " begins or ends"
+					return "the hook " + string(playerhooks.DecidePenalty) + " is turned on or off"
 				}
 			}
 			return ""
@@ -281,7 +281,7 @@ func (x *Service) Reload(ctx context.Context) (done settings.Reloaded, err error
 	defer x.reload.turn.Unlock()
 	defer func() { x.noteReload(ctx, &done, err) }()
 	if x.reload.load == nil {
-		return done, domain.Refuse(domain.Conflict, "this service was not started by `muster serve`, so its settings cannot be read again")
+		return done, domain.Refuse(domain.Conflict, "this service was not started by `muster serve`, so its settings cannot be reloaded")
 	}
 	next, err := x.reload.load()
 	if err == nil {
@@ -321,7 +321,7 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 		}
 	}
 	if err := merged.Check(); err != nil {
-		return done, wrong(fmt.Errorf("the new values go only with those that need a restart (%s): %w", strings.Join(without(differ, settings.Differences(now.Settings, merged)), ", "), err), nil)
+		return done, wrong(fmt.Errorf("the new values are valid only together with those that need a restart (%s): %w", strings.Join(without(differ, settings.Differences(now.Settings, merged)), ", "), err), nil)
 	}
 	changed := settings.Differences(now.Settings, merged)
 	digests, apply, err := x.prepare(ctx, parts, merged, changed, why)
@@ -391,7 +391,7 @@ func without(all, some []string) []string {
 // noteReload writes the result of a reload to the log and to the audit log.
 func (x *Service) noteReload(ctx context.Context, done *settings.Reloaded, err error) {
 	if err != nil {
-		x.log.Error("settings could not be reloaded: those in force stay", "error", err)
+		x.log.Error("settings could not be reloaded: the current ones stay in force", "error", err)
 		return
 	}
 	names := func(all []settings.Changed) string {

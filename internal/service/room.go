@@ -95,10 +95,10 @@ func (r *room) reason() error {
 	}
 	for _, s := range r.stores {
 		if err := s.Shortage(); err != nil {
-			return fmt.Errorf("a store waits: %w", err)
+			return fmt.Errorf("a store cannot write at the moment: %w", err)
 		}
 		if free, ok := s.FreeSpace(); ok && free < want {
-			return fmt.Errorf("no space left on the disk of the data directory %s: %d MiB are free, want %d MiB (--disk-reserve)", r.dir, free>>20, want>>20)
+			return fmt.Errorf("no space left on the disk of the data directory %s: %d MiB are free, and %d MiB must be free (--disk-reserve)", r.dir, free>>20, want>>20)
 		}
 	}
 	return nil

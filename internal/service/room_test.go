@@ -45,7 +45,7 @@ func TestStopOnAFullDisk(t *testing.T) {
 func TestShortageNamesTheDisk(t *testing.T) {
 	r := watchRoom("/data", 5<<20, slog.New(slog.DiscardHandler), &fullDisk{})
 	defer r.close()
-	want := "no space left on the disk of the data directory /data: 0 MiB are free, want 5 MiB (--disk-reserve)"
+	want := "no space left on the disk of the data directory /data: 0 MiB are free, and 5 MiB must be free (--disk-reserve)"
 	if err := r.Short(); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -33,7 +33,7 @@ func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
 	x.metrics.Register(
 		gauge("muster_session_logs", "Game sessions whose logs are kept.", func() float64 { n, _, _ := store.Used(); return float64(n) }),
 		gauge("muster_session_logs_bytes", "Bytes of the logs of game sessions in the data directory.", func() float64 { _, n, _ := store.Used(); return float64(n) }),
-		gauge("muster_session_logs_bytes_limit", "The most bytes that the logs of game sessions may have, from --session-logs-max.", func() float64 { _, _, n := store.Used(); return float64(n) }),
+		gauge("muster_session_logs_bytes_limit", "Maximum size in bytes of the logs of game sessions, from --session-logs-max.", func() float64 { _, _, n := store.Used(); return float64(n) }),
 	)
 	config := sessionlogs.Config{Bucket: x.bucket, Store: store, Secret: x.secret, URL: webURL(x.publicURL), Log: x.log}
 	if x.node != nil {

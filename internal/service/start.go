@@ -28,7 +28,7 @@ func (x *Service) warnOfListening() {
 		switch {
 		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // not set, or not reached without TLS
 		case !s.TLSRequired():
-			x.log.Warn("plain HTTP is served to other machines: keys, tokens and players' data can be read on the way; "+
+			x.log.Warn("plain HTTP is served to other machines: others on the network can read keys, tokens and players' data; "+
 				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy terminate TLS, name it in --trusted-proxies and set an https --public-url", name, address)
 		case s.TrustedProxies == "":
 			x.log.Warn("no certificate and no trusted proxy: requests from other machines are refused; set --tls-cert and --tls-key, "+

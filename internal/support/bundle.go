@@ -76,15 +76,15 @@ what server processes print`
 // readme is the first file of a bundle.
 func (p *Parts) readme(made time.Time, by string) []byte {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "Support bundle of Muster, made %s by muster %s.\n\nIt holds\n\n", made.UTC().Format(time.RFC3339), by)
+	fmt.Fprintf(b, "Support bundle of Muster, made %s by muster %s.\n\nIt contains\n\n", made.UTC().Format(time.RFC3339), by)
 	for _, x := range p.All {
 		fmt.Fprintf(b, "  %-28s %s", x.Name, x.About)
 		if x.Cut {
-			b.WriteString(" (cut: it was too long)")
+			b.WriteString(" (truncated: it was too long)")
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nIt does not hold\n\n")
+	b.WriteString("\nIt does not contain\n\n")
 	for line := range strings.Lines(Without) {
 		b.WriteString("  " + line)
 	}

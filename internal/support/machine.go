@@ -33,7 +33,7 @@ func (p *Parts) Machine(name, dir string) {
 		}
 	}
 	facts["files"] = files
-	p.JSON(name, "operating system, limits, memory and disk, and what the Go runtime says of this process", facts)
+	p.JSON(name, "operating system, limits, memory and disk, and what the Go runtime reports about this process", facts)
 }
 
 func readStart(path string) (string, bool) {

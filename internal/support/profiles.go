@@ -49,7 +49,7 @@ func (p *Parts) Profile(ctx context.Context, processor time.Duration) {
 	case <-ctx.Done():
 	}
 	pprof.StopCPUProfile()
-	p.Add("cpu.pprof", fmt.Sprintf("what the processor did for %s, for go tool pprof", processor), b.Bytes())
+	p.Add("cpu.pprof", fmt.Sprintf("what the processor did during %s, for go tool pprof", processor), b.Bytes())
 }
 
 // runtimeFacts returns facts about this process.

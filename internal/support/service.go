@@ -46,7 +46,7 @@ func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
 	if overview, err := s.Overview(ctx); err != nil {
 		p.Fail("overview.json", err)
 	} else {
-		p.JSON("overview.json", "what needs attention, sums of what there is, health, and the cluster", overview)
+		p.JSON("overview.json", "what needs attention, totals, health, and the cluster", overview)
 	}
 	p.JSON("state.json", "numbers of the journal, the archive and the state", s.Facts())
 	if s.Log != nil {
@@ -55,13 +55,13 @@ func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
 	if text, err := metricsText(s.Metrics); err != nil {
 		p.Fail("metrics.txt", err)
 	} else {
-		p.Add("metrics.txt", "what /metrics has", text)
+		p.Add("metrics.txt", "the answer of /metrics", text)
 	}
 	if s.Series != nil {
 		if text, err := seriesText(s.Series, s.Now()); err != nil {
 			p.Fail("series.csv", err)
 		} else {
-			p.Add("series.csv", "kept metrics of the last three hours, by quarters of an hour", text)
+			p.Add("series.csv", "stored metrics of the last three hours, by quarters of an hour", text)
 		}
 	}
 	p.Machine("machine.json", s.Dir)

@@ -68,7 +68,7 @@ func TestPartsHaveBounds(t *testing.T) {
 	for _, text := range files {
 		total += len(text)
 	}
-	if total > TotalMax+(1<<20) || !strings.Contains(files["README.txt"], "too much (cut: it was too long)") || files["passwd"] != "x" {
+	if total > TotalMax+(1<<20) || !strings.Contains(files["README.txt"], "too much (truncated: it was too long)") || files["passwd"] != "x" {
 		t.Errorf("%d bytes, README:\n%s", total, files["README.txt"])
 	}
 }

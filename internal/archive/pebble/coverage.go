@@ -132,7 +132,7 @@ func (a *Archive) Page(ctx context.Context, behind archive.Place, bytesMax int) 
 		lower = append(lower, 0) // the smallest key after it
 	}
 	if bytesMax <= 0 || behind.At != "" && len(behind.At) != 6 {
-		return page, fmt.Errorf("%w: a page of %d bytes behind %d, %x", archive.ErrInvalid, bytesMax, behind.Ended, behind.At)
+		return page, fmt.Errorf("%w: a page of %d bytes after %d, %x", archive.ErrInvalid, bytesMax, behind.Ended, behind.At)
 	}
 	done, err := a.use(ctx)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *survivor) next() bool {
 		if len(s.last) > 0 {
 			behind = s.last
 		}
-		s.damaged(fmt.Sprintf("keys behind %x", behind), err)
+		s.damaged(fmt.Sprintf("keys after %x", behind), err)
 		s.close()
 		if s.lower = pastDamage(behind, s.upper, s.readable); s.lower == nil {
 			return false

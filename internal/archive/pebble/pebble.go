@@ -120,7 +120,7 @@ func (a *Archive) load() error {
 		stored := append([]byte(nil), value...)
 		_ = closer.Close()
 		if len(stored) != 4 || binary.LittleEndian.Uint32(stored) != format {
-			return fmt.Errorf("it has format %x, this program knows format %d", stored, format)
+			return fmt.Errorf("it has format %x, but this release reads format %d", stored, format)
 		}
 	}
 	if a.installation, err = a.readInstallation(); err != nil {

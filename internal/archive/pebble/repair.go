@@ -152,7 +152,7 @@ func (s *salvage) write(ctx context.Context, dir string) (err error) {
 // block returns the records of a block.
 func (t *table) block(number, seq uint64) (records []archive.Record, err error) {
 	key := string(appendBlockKey(nil, number))
-	err = fmt.Errorf("block %d is gone", number)
+	err = fmt.Errorf("block %d is missing", number)
 	_, readErr := t.from([]byte(key), func(e entry) bool {
 		if string(e.key) != key {
 			return false

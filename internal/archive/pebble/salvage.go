@@ -153,7 +153,7 @@ func (s *salvage) look(ctx context.Context) error {
 func (s *salvage) noteDamage(table string, after []byte, err error) {
 	where := "at its beginning"
 	if len(after) > 0 {
-		where = fmt.Sprintf("behind key %x", after)
+		where = fmt.Sprintf("after key %x", after)
 	}
 	s.report.Damage = append(s.report.Damage, fmt.Sprintf("table %s, %s: %v", table, where, err))
 }

@@ -78,7 +78,7 @@ func TestCollector(t *testing.T) {
 	x, log := begin(t, b, OTLP, func(c *Config) { c.Logs = logs })
 	eventually(t, "the position is recorded", func() bool { return b.position() == 300 })
 	r.check(300, 1500)
-	if s := x.workers[0].status(); s.rejected != 2 || s.failures != 2 || s.sent != 300 || !strings.Contains(log.String(), "rejects entries for good") {
+	if s := x.workers[0].status(); s.rejected != 2 || s.failures != 2 || s.sent != 300 || !strings.Contains(log.String(), "permanently rejects entries") {
 		t.Errorf("%+v\n%s", s, log)
 	}
 	if x.workers[0].name != "otlp+"+server.URL {

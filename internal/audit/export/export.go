@@ -62,7 +62,7 @@ func New(c Config) (*Exporter, error) {
 		switch t.network {
 		case "":
 			if c.Logs == nil {
-				return nil, errors.New("no collector of OpenTelemetry is named")
+				return nil, errors.New("no OpenTelemetry collector is named")
 			}
 			w.name, w.to = OTLP+"+"+c.Logs.Where(), &collector{c.Logs}
 		case "udp":
@@ -125,10 +125,10 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	waitingDesc  = desc("muster_audit_export_waiting", "Entries of the audit log that a receiver of --audit-export does not have yet, at the node that decides.")
-	delayDesc    = desc("muster_audit_export_delay_seconds", "Age of the oldest of them; 0: it has all.")
-	sentDesc     = desc("muster_audit_exported_total", "Entries that it has got from this process.")
-	failuresDesc = desc("muster_audit_export_failures_total", "Attempts that failed. Entries wait, and are sent again.")
-	lostDesc     = desc("muster_audit_export_lost_total", "Entries that it will not get: the collector rejected them (rejected), or they were gone from the log before it took them (gone).", "reason")
+	delayDesc    = desc("muster_audit_export_delay_seconds", "Age of the oldest entry of the audit log that a receiver does not have yet; 0: it has all.")
+	sentDesc     = desc("muster_audit_exported_total", "Entries of the audit log that a receiver has accepted from this process.")
+	failuresDesc = desc("muster_audit_export_failures_total", "Failed attempts to send entries of the audit log to a receiver. The entries wait, and are sent again.")
+	lostDesc     = desc("muster_audit_export_lost_total", "Entries of the audit log that a receiver will not get: the collector rejected them (rejected), or they left the log before the receiver took them (gone).", "reason")
 )
 
 // Describe implements prometheus.Collector.

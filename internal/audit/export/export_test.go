@@ -161,7 +161,7 @@ func TestReceiverIsAway(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.stop()
 	x, log := begin(t, b, "syslog+tcp://"+r.address, nil)
-	eventually(t, "the log says that the receiver is away", func() bool { return strings.Contains(log.String(), "does not take entries") })
+	eventually(t, "the log says that the receiver is away", func() bool { return strings.Contains(log.String(), "does not accept entries") })
 	if b.position() != 0 {
 		t.Errorf("position %d without a receiver", b.position())
 	}
@@ -178,7 +178,7 @@ func TestReceiverIsAway(t *testing.T) {
 	r.start()
 	r.until(3)
 	eventually(t, "the position is recorded", func() bool { return b.position() == 3 })
-	eventually(t, "the log says that it is back", func() bool { return strings.Contains(log.String(), "takes entries again") })
+	eventually(t, "the log says that it is back", func() bool { return strings.Contains(log.String(), "accepts entries again") })
 	if late := x.Late(); len(late) > 0 {
 		t.Errorf("%+v", late)
 	}

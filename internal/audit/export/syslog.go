@@ -142,7 +142,7 @@ func (t Target) security() (*tls.Config, error) {
 			return nil, err
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s has no certificate in the form of PEM", t.ca)
+			return nil, fmt.Errorf("ca: %s has no certificate in PEM", t.ca)
 		}
 	}
 	if t.cert != "" {

@@ -117,7 +117,7 @@ func (w *worker) run(ctx context.Context) {
 			w.failed(err)
 		default:
 			if failed > 0 {
-				w.log.Info("receiver of the audit log takes entries again", "receiver", w.name, "entry", w.done)
+				w.log.Info("receiver of the audit log accepts entries again", "receiver", w.name, "entry", w.done)
 				w.said = rate.Lines{Most: 1, Period: sayEvery}
 			}
 			failed, pause = 0, lookEvery
@@ -130,7 +130,7 @@ func (w *worker) failed(err error) {
 	w.to.drop()
 	w.change(func(s *state) { s.failures++; s.why = err.Error() })
 	if write, _ := w.said.Note(time.Now()); write {
-		w.log.Warn("receiver of the audit log does not take entries: they wait, and are sent again", "receiver", w.name, "waiting", w.status().waiting, "error", err)
+		w.log.Warn("receiver of the audit log does not accept entries: they wait, and are sent again", "receiver", w.name, "waiting", w.status().waiting, "error", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *worker) send(ctx context.Context, head domainaudit.Head) (sent, n uint6
 		}
 		if rejected > 0 {
 			w.change(func(s *state) { s.rejected += uint64(rejected) })
-			w.log.Error("receiver of the audit log rejects entries for good: the log has them, the receiver does not", "receiver", w.name, "entries", rejected,
+			w.log.Error("receiver of the audit log permanently rejects entries: the log has them, but the receiver does not", "receiver", w.name, "entries", rejected,
 				"from", docs[0].No, "to", docs[len(docs)-1].No)
 		}
 		sent = docs[len(docs)-1].No
@@ -244,7 +244,7 @@ func (w *worker) pass(ctx context.Context, head domainaudit.Head, missing uint64
 	}
 	if missing > 1 || !expired { // a new receiver begins with the oldest that is kept
 		w.change(func(s *state) { s.gone += next - missing })
-		w.log.Error("entries are not in the audit log any more, and a receiver has not got them: muster audit verify says whether they expired", "receiver", w.name, "from", missing, "to", next-1)
+		w.log.Error("entries are no longer in the audit log, and a receiver never got them: muster audit verify shows whether they expired", "receiver", w.name, "from", missing, "to", next-1)
 	}
 	if next > head.No {
 		w.done = head.No

@@ -130,7 +130,7 @@ func decode(name string, content []byte) (*Manifest, error) {
 		return nil, damaged("manifest %s: %s", name, err)
 	}
 	if f.Format > format {
-		return nil, fmt.Errorf("backup %s has format %d, and this program knows format %d: use a later release", name, f.Format, format)
+		return nil, fmt.Errorf("backup %s has format %d, and this release reads format %d: use a later release", name, f.Format, format)
 	}
 	if f.Format < 1 || sumOf(f.Backup) != f.Sum {
 		return nil, damaged("manifest %s: its checksum does not match", name)
@@ -173,7 +173,7 @@ func (r *Repository) exists(ctx context.Context) (bool, error) {
 		return false, damaged("%s in %s: %q", marker, r, content)
 	}
 	if f.Format > format {
-		return false, fmt.Errorf("%s has backups of format %d, and this program knows format %d: use a later release", r, f.Format, format)
+		return false, fmt.Errorf("%s has backups of format %d, and this release reads format %d: use a later release", r, f.Format, format)
 	}
 	return true, nil
 }
@@ -186,10 +186,10 @@ func (r *Repository) make(ctx context.Context) error {
 	}
 	if d, ok := r.store.(*Dir); ok {
 		if name, err := d.foreign(); err != nil || name != "" {
-			return errors.Join(err, fmt.Errorf("%s has %s, which is not of a repository of backups: name an empty directory", r, name))
+			return errors.Join(err, fmt.Errorf("%s contains %s, which does not belong to a repository of backups: name an empty directory", r, name))
 		}
 	} else if all, _, err := r.store.List(ctx, ""); err != nil || len(all) > 0 && !ours(all) {
-		return errors.Join(err, fmt.Errorf("%s has objects that are not of a repository of backups: name another prefix", r))
+		return errors.Join(err, fmt.Errorf("%s contains objects that do not belong to a repository of backups: name another prefix", r))
 	}
 	return r.store.Put(ctx, marker, fmt.Appendf(nil, `{"format":%d}`, format))
 }

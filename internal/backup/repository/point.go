@@ -108,7 +108,7 @@ func afterLast(all []*Manifest, t time.Time) error {
 	if !t.After(made) {
 		return nil
 	}
-	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at the state of the latest backup is restored, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), last.State.Format(time.RFC3339))
+	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at, restore takes the state of the latest backup, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), last.State.Format(time.RFC3339))
 }
 
 // elsewhere adds to the error of a state that the latest installation lacks where else the state may be.
@@ -116,7 +116,7 @@ func elsewhere(err error, former *Manifest) error {
 	if err == nil || former == nil {
 		return err
 	}
-	return fmt.Errorf("%w; this is about the latest installation alone, and backups of another one are there, the last of them %s of %s: --backup NAME restores one", err, former.Name(), former.Head.State.Format(time.RFC3339))
+	return fmt.Errorf("%w; --at considers the latest installation alone, but there are backups of another one, the last of them %s of %s: --backup NAME restores one", err, former.Name(), former.Head.State.Format(time.RFC3339))
 }
 
 func entryOf(m *Manifest) uint64 {
@@ -212,7 +212,7 @@ func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (
 	}
 	parts := behind(all, p.Entry, all[base+1].Head.Entry)
 	if parts == nil {
-		return nil, fmt.Errorf("no backup has the journal of %s; the states of the backups before and behind it are of %s and %s", t.Format(time.RFC3339), p.Base.Head.State.Format(time.RFC3339), all[base+1].Head.State.Format(time.RFC3339))
+		return nil, fmt.Errorf("no backup has the journal of %s; the states of the backups before and after it are of %s and %s", t.Format(time.RFC3339), p.Base.Head.State.Format(time.RFC3339), all[base+1].Head.State.Format(time.RFC3339))
 	}
 	for e, err := range r.entries(ctx, parts, p.Entry, all[base+1].Head.Entry) {
 		if err != nil {
@@ -258,7 +258,7 @@ func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint
 				case e.Number < next:
 					return true
 				case e.Number > next:
-					err = damaged("object %s: entry %d of the journal behind entry %d", x.Name, e.Number, next-1)
+					err = damaged("object %s: entry %d of the journal after entry %d", x.Name, e.Number, next-1)
 				}
 				next++
 				more = yield(e, err) && err == nil && e.Number < to
@@ -269,7 +269,7 @@ func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint
 			}
 		}
 		if next <= to {
-			yield(journal.Entry{}, damaged("the journal behind entry %d is missing", next-1))
+			yield(journal.Entry{}, damaged("the journal after entry %d is missing", next-1))
 		}
 	}
 }
@@ -285,7 +285,7 @@ func (p *Point) Advise(ctx context.Context, err error) error {
 	}
 	what, at := "backup "+p.Base.Name(), slices.IndexFunc(all, func(x Listed) bool { return x.Name == p.Base.Name() })
 	if p.later != nil { // the damage may be in the journal after the backup
-		what, at = fmt.Sprintf("what restores entry %d", p.Entry), at+1
+		what, at = fmt.Sprintf("the data that restores entry %d", p.Entry), at+1
 	}
 	err = fmt.Errorf("%s is damaged: %w", what, err)
 	read := map[string]error{}
@@ -295,10 +295,10 @@ func (p *Point) Advise(ctx context.Context, err error) error {
 			return errors.Join(err, reading)
 		}
 		if whole {
-			return fmt.Errorf("%w; --backup %s restores the latest backup before it that is whole, of %s", err, x.Name, x.Head.State.Format(time.RFC3339))
+			return fmt.Errorf("%w; --backup %s restores the latest intact backup before it, of %s", err, x.Name, x.Head.State.Format(time.RFC3339))
 		}
 	}
-	return fmt.Errorf("%w; no earlier backup is whole", err)
+	return fmt.Errorf("%w; no earlier backup is intact", err)
 }
 
 // whole reads those objects of a backup that read does not have.

@@ -486,12 +486,12 @@ func TestDamageNamesTheBackupThatIsWhole(t *testing.T) {
 	damage(made[1])
 	fails(Wanted{}, "--backup "+made[0].Name())
 	fails(Wanted{Backup: made[1].Name()}, "--backup "+made[0].Name())
-	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "1 of 3 backups is whole, the latest of them "+made[0].Name()) || !strings.Contains(err.Error(), "--full") {
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "1 of 3 backups is intact, the latest of them "+made[0].Name()) || !strings.Contains(err.Error(), "--full") {
 		t.Error(err)
 	}
 	damage(made[0])
-	fails(Wanted{}, "no earlier backup is whole")
-	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "no backup is whole") {
+	fails(Wanted{}, "no earlier backup is intact")
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "no backup is intact") {
 		t.Error(err)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 			return nil, err
 		}
 		if on != nil && there.lacks(on) {
-			o.Log.Warn("the latest backup is damaged: the new one builds on none", "backup", on.Name())
+			o.Log.Warn("the latest backup is damaged: the new one is a full backup", "backup", on.Name())
 			on, there.young = nil, nil
 		}
 	}
@@ -352,7 +352,7 @@ func (r *Repository) sweep(ctx context.Context) error {
 	needed := map[string]bool{}
 	for _, x := range all {
 		if x.Err != nil {
-			return fmt.Errorf("no object is removed while a backup cannot be read, which may need it: %s: %w", x.Name, x.Err)
+			return fmt.Errorf("no object is removed while a backup that may need it cannot be read: %s: %w", x.Name, x.Err)
 		}
 		x.each(func(ref Ref) { needed[objectName(ref.Name)] = true })
 	}

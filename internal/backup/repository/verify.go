@@ -81,7 +81,7 @@ func (r *Repository) readAll(ctx context.Context, all []Listed) (n int, err erro
 		return 0, err
 	}
 	if err := errors.Join(append(broken, failed...)...); err != nil {
-		return 0, fmt.Errorf("%w\n%s; `muster backup --full` makes one that uses nothing of the damaged ones", err, describeWhole(all, names, failed))
+		return 0, fmt.Errorf("%w\n%s; `muster backup --full` makes one that uses nothing from the damaged ones", err, describeWhole(all, names, failed))
 	}
 	return len(objects), nil
 }
@@ -102,13 +102,13 @@ func describeWhole(all []Listed, names []string, failed []error) string {
 		}
 	}
 	if n == 0 {
-		return "no backup is whole"
+		return "no backup is intact"
 	}
 	verb := "are"
 	if n == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%d of %s %s whole, the latest of them %s, which --backup restores", n, plural.Of(len(all), "backup", "backups"), verb, latest)
+	return fmt.Sprintf("%d of %s %s intact, the latest of them %s, which --backup restores", n, plural.Of(len(all), "backup", "backups"), verb, latest)
 }
 
 // prove replays the journal from the backup before that of p up to it, and compares the states.
@@ -140,7 +140,7 @@ func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verif
 		return err
 	}
 	if got := sum.String(); got != p.Base.StateSum {
-		return damaged("the state of backup %s is not that of backup %s with the journal between", p.Base.Name(), before.Name())
+		return damaged("the state of backup %s differs from that of backup %s with the journal between them", p.Base.Name(), before.Name())
 	}
 	v.Replayed, v.From = p.Base.Head.Entry-before.Head.Entry, before.Head.Entry
 	return nil

@@ -103,7 +103,7 @@ func Create(options Options, installation uuid.UUID, at uint64, write func(io.Wr
 		return nil, err
 	}
 	if j.last.Load() != 0 || j.snapshots.latestAt() != 0 {
-		err = errors.New("there is a journal")
+		err = errors.New("the directory already has a journal")
 	}
 	if err == nil && installation != uuid.Nil {
 		err = j.SetInstallation(installation)
@@ -158,7 +158,7 @@ func open(options Options) (_ *Journal, err error) {
 	}
 	if tail := db.Tail(); tail.Torn {
 		log.Warn("an unfinished write at the end of the journal's newest log was cut off; it had not been acknowledged",
-			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "lastEntry", j.last.Load())
+			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "last_entry", j.last.Load())
 	}
 	j.synced = embeddb.OpenSynced(files, files.PathJoin(options.Dir, embeddb.SyncedName), log)
 	return j, nil

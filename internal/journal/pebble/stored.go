@@ -89,7 +89,7 @@ func (j *Journal) checkFormat() error {
 		return j.db.Err()
 	}
 	if stored := binary.LittleEndian.Uint32(value); stored != format {
-		return fmt.Errorf("it has format %d, this program knows format %d", stored, format)
+		return fmt.Errorf("it has format %d, but this release reads format %d", stored, format)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ const (
 
 // ErrDamaged is wrapped in Reader's error for bytes that are not a complete snapshot. All other errors of Reader come from the underlying
 // reader.
-var ErrDamaged = errors.New("not a whole snapshot")
+var ErrDamaged = errors.New("damaged or incomplete snapshot")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

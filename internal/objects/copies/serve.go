@@ -48,7 +48,7 @@ func (c *Copies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == missingPath && r.Method == http.MethodPost:
 		c.serveMissing(w, r)
 	default:
-		http.Error(w, "this node does not know the question: it may be of a later release", http.StatusNotImplemented)
+		http.Error(w, "this node does not know the request: it may come from a later release", http.StatusNotImplemented)
 	}
 }
 
