@@ -88,7 +88,7 @@ func (d *Door) authenticate(r *http.Request) (*signed, error) {
 	upload, known := d.Secret.UploadKeyOf(token, a.KeyID)
 	switch {
 	case !known || !equal(upload.ID, a.KeyID):
-		return nil, d.failed(r, signin.UnknownKey, a.KeyID, fail(http.StatusForbidden, "InvalidAccessKeyId", "the access key is not one of RequestUploadCredentials, or its session token is missing"))
+		return nil, d.failed(r, signin.UnknownKey, a.KeyID, fail(http.StatusForbidden, "InvalidAccessKeyId", "the access key does not come from RequestUploadCredentials, or its session token is missing"))
 	case !ok || s.date[:8] != a.Day:
 		return nil, fail(http.StatusForbidden, "AccessDenied", "X-Amz-Date %.40q: want the time of the signature as yyyymmddThhmmssZ, on the day of the credential", s.date)
 	case a.Service != service:

@@ -63,7 +63,7 @@ func parseSearch(text string) (s search, err error) {
 	for rest != "" {
 		m := term.FindStringSubmatch(rest)
 		if m == nil {
-			return s, invalid("SEARCH: want terms such as MetricName=\"ActiveInstances\" or FleetId=(\"a\" OR \"b\"), behind each other, got %s", clip(rest))
+			return s, invalid("SEARCH: want terms such as MetricName=\"ActiveInstances\" or FleetId=(\"a\" OR \"b\"), one after the other, got %s", clip(rest))
 		}
 		c := condition{name: strings.Trim(m[1], `"`)}
 		value := m[2]

@@ -117,7 +117,7 @@ func readStep(w http.ResponseWriter, r *http.Request) (by time.Duration, links b
 	}
 	switch s := step.Seconds; {
 	case s == nil:
-		return 0, false, errors.New("seconds: required; how far the clock is to be moved")
+		return 0, false, errors.New("seconds: required; want the time by which the clock moves")
 	case !(*s >= 0 && *s <= float64(most)): // also what is no number
 		return 0, false, fmt.Errorf("seconds: %g; want 0 to %d", *s, most)
 	default:

@@ -70,7 +70,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // withoutTLS is the message about a request without TLS: for callers and operators, it says what is wrong and what to do.
 func (g *Guard) withoutTLS(r *http.Request) string {
 	message := "This service accepts requests from other machines over TLS only, because keys and tokens that are sent without it can be read " +
-		"on the way: use https:// or wss://."
+		"on the network: use https:// or wss://."
 	peer, _ := peerOf(r)
 	switch said, _ := schemeSaid(r); {
 	case said && g.config.Transport.Trusts(peer):
@@ -79,7 +79,7 @@ func (g *Guard) withoutTLS(r *http.Request) string {
 		message += " If " + peer.String() + " is your proxy and terminates TLS, name it in --trusted-proxies."
 	}
 	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic") {
-		message += " The key or token of this request may have been read on the way: revoke it."
+		message += " The key or token of this request may have been read on the network: revoke it."
 	}
 	return message
 }

@@ -32,9 +32,9 @@ func CheckPermissions(dir string) (warnings []string, err error) {
 	case mode&othersWrite != 0 && mode&sticky == 0:
 		return nil, fmt.Errorf("data directory %s has mode %#o: every user of this machine could replace the secret and the keys in it; want chmod 700 %[1]s", dir, mode.Perm())
 	case mode&(othersRead|othersEnter) != 0:
-		warnings = append(warnings, fmt.Sprintf("data directory %s has mode %#o: every user of this machine can read the journal, which holds players' data; chmod 700 %[1]s ends that", dir, mode.Perm()))
+		warnings = append(warnings, fmt.Sprintf("data directory %s has mode %#o: every user of this machine can read the journal, which holds players' data; chmod 700 %[1]s prevents that", dir, mode.Perm()))
 	case mode&groupWrite != 0:
-		warnings = append(warnings, fmt.Sprintf("data directory %s has mode %#o: its group can replace the secret and the keys in it; chmod 700 %[1]s ends that", dir, mode.Perm()))
+		warnings = append(warnings, fmt.Sprintf("data directory %s has mode %#o: its group can replace the secret and the keys in it; chmod 700 %[1]s prevents that", dir, mode.Perm()))
 	}
 	if err := fileowner.Check(dir, info); err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 	}
 	switch {
 	case bytes.Contains(content, []byte("-----BEGIN")):
-		return 0, fmt.Errorf("the certificate after number %d has no end", n)
+		return 0, fmt.Errorf("the certificate after number %d is cut off", n)
 	case n == 0:
 		return 0, errors.New("want at least one certificate in PEM")
 	}

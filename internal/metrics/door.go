@@ -102,7 +102,7 @@ func (d *Door) authorize(r *http.Request) (status int, refused string) {
 			return http.StatusForbidden, err.Error()
 		}
 		if !d.config.Private(r) {
-			return http.StatusForbidden, "Access key " + key.ID + " was sent without TLS, so others on the way may know it now: use https, and revoke this key."
+			return http.StatusForbidden, "Access key " + key.ID + " was sent without TLS, so others on the network may have read it: use https, and revoke this key."
 		}
 		by.Used("metrics")
 	}

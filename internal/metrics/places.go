@@ -26,7 +26,7 @@ var (
 	gameSessions       = ofPlace("game_sessions", "Game sessions that have not ended.", "status")
 	playerSessions     = ofPlace("player_sessions", "Player sessions that have not ended.", "status")
 	slots              = ofPlace("player_slots", "Player slots of the game sessions that have not ended.")
-	slotsTaken         = ofPlace("player_slots_taken", "Of these, those that are reserved, in use, or kept for a player's return.")
+	slotsTaken         = ofPlace("player_slots_taken", "Seats that are reserved, in use, or kept for a player's return.")
 	processes          = ofPlace("server_processes", "Server processes that have not ended. INITIALIZED ones have not called ProcessReady.", "status")
 	healthyProcesses   = ofPlace("server_processes_healthy", "ACTIVE server processes whose last health report was good.")
 	hostingProcesses   = ofPlace("server_processes_hosting", "Server processes that host a game session.")

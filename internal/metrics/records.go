@@ -15,7 +15,7 @@ var (
 		[]string{"kind"}, nil)
 	recordMost   = prometheus.NewDesc("muster_records_limit", "How many records of a kind there may be.", []string{"kind"}, nil)
 	waiting      = prometheus.NewDesc("muster_commands_waiting", "Commands that wait to be executed.", nil, nil)
-	waitingMost  = prometheus.NewDesc("muster_commands_waiting_limit", "How many may wait; more are told to come again.", nil, nil)
+	waitingMost  = prometheus.NewDesc("muster_commands_waiting_limit", "Maximum number of waiting commands; further ones are refused and must be retried.", nil, nil)
 	followerLags = prometheus.NewDesc("muster_follower_backlog", "Journal entries that the slowest internal reader has not taken yet.", nil, nil)
 )
 

@@ -168,7 +168,7 @@ func (d *Door) feedOf(ctx context.Context, query url.Values, mayAudit bool) (*Fe
 		}
 		if !round.more {
 			if !known && first {
-				return nil, domain.Refuse(domain.NotFound, "%s %s not found, and nothing is known of its past", q.Kind, q.ID)
+				return nil, domain.Refuse(domain.NotFound, "%s %s not found, and no record of its past exists", q.Kind, q.ID)
 			}
 			return f, nil
 		}

@@ -28,7 +28,9 @@ func (o *office) join(token, name string, key byte) string {
 
 // A refusal on a full disk names the disk to operators.
 func TestRefusalNamesTheFullDisk(t *testing.T) {
-	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Short: func() error { return errors.New("no space left on the disk of /data: 1 MiB are free, want 64 MiB") }})
+	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Short: func() error {
+		return errors.New("no space left on the disk of /data: 1 MiB are free, and 64 MiB must be free")
+	}})
 	door := NewDoor(Config{Engine: e, Log: slog.New(slog.DiscardHandler), Authenticate: func(*http.Request, []byte) (identity.Principal, int, error) {
 		return identity.Principal{ID: "MUSTX", Role: identity.Admin}, http.StatusOK, nil
 	}})
@@ -36,7 +38,7 @@ func TestRefusalNamesTheFullDisk(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	door.ServeHTTP(w, r)
-	want := "the service has no room to record changes at the moment: no space left on the disk of /data: 1 MiB are free, want 64 MiB"
+	want := "the service has no room to record changes at the moment: no space left on the disk of /data: 1 MiB are free, and 64 MiB must be free"
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
 	}

@@ -265,7 +265,7 @@ var endReasons = map[fleet.EndReason]string{
 	fleet.EndedCrashed:        "its connection was lost and did not come back in time",
 	fleet.EndedReplaced:       "another process took its id",
 	fleet.EndedUnhealthy:      "it was unhealthy or silent for too long",
-	fleet.EndedForced:         "its game session was to be terminated",
+	fleet.EndedForced:         "its game session had to be terminated",
 	fleet.EndedNeverReady:     "it did not call ProcessReady in time",
 	fleet.EndedWithCompute:    "its compute, location or fleet was removed",
 	fleet.EndedActivationLate: "it did not activate its game session in time",

@@ -188,13 +188,13 @@ func TestWhyWaiting(t *testing.T) {
 	for want, s := range map[string]Search{
 		"It waits. Of the 2000 oldest of 4999 other tickets, 2 could be in a match with it; rule Near rejects 1990 (ticket t2: from 55 to 10 it is 45, " +
 			"want at most 10). A match has at least 10 players; this ticket and those have 3, so 7 are missing. The search for a match used up its " +
-			"budget, and goes on while the matchmaker is idle: 12 turns so far. Waiting changes no rule any more.": crowd,
+			"budget, and continues while the matchmaker is idle: 12 turns so far. Waiting no longer changes any rule.": crowd,
 		`It can never be matched: its roster has 6 players on team "red", which takes 5.`: {Unmatchable: `its roster has 6 players on team "red", which takes 5`},
-		"It waits. Of 1 other ticket, 0 could be in a match with it. Its game session has 3 players, and needs at least 1 more. Waiting changes no rule any more.": {
+		"It waits. Of 1 other ticket, 0 could be in a match with it. Its game session has 3 players, and needs at least 1 more. Waiting no longer changes any rule.": {
 			backfill: true, players: 3, Short: 1, Others: 1, Now: Partners{Looked: 1}},
-		"It waits for a seat: the free seats of its game session are kept for players who may come back.":                           {backfill: true, players: 3, SeatsKept: true},
-		"This is how the search stood at its end. No other ticket waits.":                                                           {Ended: true},
-		"It waits. Rule Ping rejects it with any partner: no region was reported by all players. Waiting changes no rule any more.": {Alone: []string{"Ping"}, Reasons: map[string]string{"Ping": "no region was reported by all players"}},
+		"It waits for a seat: the free seats of its game session are kept for players who may come back.":                             {backfill: true, players: 3, SeatsKept: true},
+		"This is how the search stood at its end. No other ticket waits.":                                                             {Ended: true},
+		"It waits. Rule Ping rejects it with any partner: no region was reported by all players. Waiting no longer changes any rule.": {Alone: []string{"Ping"}, Reasons: map[string]string{"Ping": "no region was reported by all players"}},
 	} {
 		if got := whyWaiting(&s); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -69,9 +69,9 @@ func whyWaiting(s *Search) string {
 	}
 	switch s.Effort {
 	case "CONTINUED":
-		text += fmt.Sprintf(" The search for a match used up its budget, and goes on while the matchmaker is idle: %s so far.", plural.Of(s.Turns, "turn", "turns"))
+		text += fmt.Sprintf(" The search for a match used up its budget, and continues while the matchmaker is idle: %s so far.", plural.Of(s.Turns, "turn", "turns"))
 	case "GIVEN_UP":
-		text += " The search for a match used up its budget, went on for as long as it may, and was given up until something changes."
+		text += " The search for a match used up its budget, continued up to its limit, and was given up until something changes."
 	}
 	return text + nextStep(s)
 }
@@ -124,7 +124,7 @@ func nextStep(s *Search) string {
 	case s.Ended:
 		return ""
 	case len(s.Steps) == 0:
-		return " Waiting changes no rule any more."
+		return " Waiting no longer changes any rule."
 	}
 	step := s.Steps[0]
 	var changes []string

@@ -165,7 +165,7 @@ func (d *Door) challenge(w http.ResponseWriter, r *http.Request) (s signing, ses
 	s, ok := d.unsealed(r)
 	http.SetCookie(w, d.cookie(r, signingCookie, "", -1))
 	if !ok || s.Provider != people.Own || json.Unmarshal(s.Challenge, &session) != nil {
-		return s, session, &problem{http.StatusBadRequest, "This took too long, or was begun in another window. Try again."}
+		return s, session, &problem{http.StatusBadRequest, "This took too long, or was started in another window. Try again."}
 	}
 	return s, session, nil
 }

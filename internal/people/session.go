@@ -126,7 +126,7 @@ func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {
 	if p, ok := d.Browser(r); ok {
 		ctx := audit.With(r.Context(), d.origin(r, p.Holder(), "SignOut"))
 		if err := d.End(ctx, p.SignIn, people.SignedOut); err != nil {
-			d.log.Error("a sign-out failed: the session goes on until it expires", "session", p.SignIn, "error", err)
+			d.log.Error("a sign-out failed: the session stays valid until it expires", "session", p.SignIn, "error", err)
 		}
 	}
 	http.SetCookie(w, d.cookie(r, sessionCookie, "", -1))

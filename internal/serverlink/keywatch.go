@@ -61,7 +61,7 @@ func (s *Server) followKey(l *link, life context.Context) {
 		default:
 			return // temporary credentials were needed only to authenticate; by now the connection has a token of its own
 		}
-		s.log.Info("a game server's connection was closed: its access key may not connect it any more", "process", l.process.key, "key", l.shown.accessKey, "error", why)
+		s.log.Info("a game server's connection was closed: its access key may no longer connect it", "process", l.process.key, "key", l.shown.accessKey, "error", why)
 		l.drop()
 	})
 }

@@ -51,7 +51,7 @@ func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 	if key.Role != identity.Client && !d.config.Private(r) {
 		// A client key is in every copy of the game, so others on the network may read it. Any other key is a secret.
 		return nil, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
-			"access key %s has the role %s and was sent without TLS, where it can be read on the way: revoke it, and use https, or a key of the role client", key.ID, key.Role)}
+			"access key %s has the role %s and was sent without TLS, so others on the network may have read it: revoke it, and use https, or a key of the role client", key.ID, key.Role)}
 	}
 	by := key.Principal(from)
 	return &by, nil

@@ -100,7 +100,7 @@ func decode(body []byte, in any) *Problem {
 		return decodeProblem(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "nothing behind the object", Message: "body: want nothing behind the object"}
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "nothing after the object", Message: "body: want nothing after the object"}
 	}
 	return nil
 }

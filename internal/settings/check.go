@@ -199,7 +199,7 @@ func (s Settings) checkPublicURL() error {
 		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com, or ws://10.0.0.5:8080", shown)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		// Server SDKs append their own query to the URL.
-		return fmt.Errorf("public-url %q: want no user, query or fragment in it", shown)
+		return fmt.Errorf("public-url %q: want a URL without a user, query or fragment", shown)
 	case len(s.PublicURL) > publicURLMax:
 		return fmt.Errorf("public-url has %d characters, want at most %d, which clients accept", len(s.PublicURL), publicURLMax)
 	}

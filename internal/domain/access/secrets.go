@@ -138,7 +138,7 @@ func (cmd *PrepareSecret) Decide(k *kernel.Tx) error {
 		g := &all[i]
 		last = max(last, g.Number)
 		if g.Pending() {
-			return domain.Refuse(domain.Conflict, "generation %d of the secret is on its way to the nodes since %s: wait for it, or give it up with `muster secret retire %[1]d`",
+			return domain.Refuse(domain.Conflict, "generation %d of the secret is being distributed to the nodes (since %s): wait for it, or give it up with `muster secret retire %[1]d`",
 				g.Number, g.Prepared.Std().UTC().Format(time.RFC3339))
 		}
 		if g.Ended == secretNeverEnded {

@@ -55,7 +55,7 @@ func (cmd *Join) Decide(k *kernel.Tx) error {
 	case token.Uses == 0:
 		return ErrToken
 	case same != nil:
-		return domain.Refuse(domain.Conflict, "the public key is that of another host: remove the agent's state directory to make a new one")
+		return domain.Refuse(domain.Conflict, "the public key belongs to another host: remove the agent's state directory to make a new one")
 	case len(cmd.Key) != keyBytes:
 		return domain.Refuse(domain.Invalid, "public key of %d bytes: want the %d of Ed25519", len(cmd.Key), keyBytes)
 	case !nameOK(cmd.Name):

@@ -51,7 +51,7 @@ func (cmd *CreatePerson) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if _, err := domain.ParseID[ID](x.Name); err == nil {
-		return domain.Refuse(domain.Invalid, "name %q: want one that is no person's id", x.Name)
+		return domain.Refuse(domain.Invalid, "name %q: want one that is not a person's id", x.Name)
 	}
 	x.Groups = sortedGroups(x.Groups)
 	if err := checkGroups(x.Groups); err != nil {

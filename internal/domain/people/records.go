@@ -232,7 +232,7 @@ const (
 )
 
 var causes = [...]string{Expired: "expired", NotConfirmed: "not confirmed in time", SignedOut: "signed out", EndedByAdmin: "ended by an operator",
-	NoLongerKnown: "the person is not known any more", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person", CodeTwice: "a code of it was used twice", LoggedOut: "signed out at the provider"}
+	NoLongerKnown: "the person is no longer known", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person", CodeTwice: "a code of it was used twice", LoggedOut: "signed out at the provider"}
 
 // SidMax bounds the id of a session at a provider, in bytes.
 const SidMax = 255
@@ -262,7 +262,7 @@ func checkGroups(groups []string) error {
 		}
 	}
 	if len(groups) > GroupsMax || size > groupBytesMax {
-		return domain.Refuse(domain.LimitExceeded, "%d groups with %d bytes: want at most %d groups with %d bytes; the provider can be told to send only those that matter here", len(groups), size, GroupsMax, groupBytesMax)
+		return domain.Refuse(domain.LimitExceeded, "%d groups with %d bytes: want at most %d groups with %d bytes; configure the provider to send only the groups that matter here", len(groups), size, GroupsMax, groupBytesMax)
 	}
 	return nil
 }

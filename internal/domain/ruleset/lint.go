@@ -72,7 +72,7 @@ func (r *reader) lintSizes() {
 		stepped := slices.ContainsFunc(r.set.levels, func(l *Level) bool { return l.sizes[i].Min != d.min })
 		if d.min < d.max && !stepped {
 			n := d.object.n.members["minPlayers"]
-			r.warn(n.at, d.object.join("minPlayers"), "a match with %d of %d players is made as soon as no fuller one is there, and no step lowers a higher minimum; "+
+			r.warn(n.at, d.object.join("minPlayers"), "a match with %d of %d players is made as soon as no fuller one is possible, and no step lowers a higher minimum; "+
 				"to wait for company set minPlayers to %d, and lower it with an expansion of teams[%s].minPlayers", d.min, d.max, d.max, d.name)
 		}
 	}

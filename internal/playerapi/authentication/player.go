@@ -65,7 +65,7 @@ func (a *Authenticator) PlayerByToken(ctx context.Context, from, token string) (
 	case !ok:
 		return l, a.refusedToken(from, signin.WrongToken, problem.New(flow.SessionNotFound, "the login session of this access token has ended or never existed"))
 	case l.State != flow.LoginLive:
-		p := problem.New(flow.SessionReplaced, "a later login of the player has taken over")
+		p := problem.New(flow.SessionReplaced, "a later login of the player has replaced this login session")
 		p.Flow = a.State.StandNow(ctx, l.Player)
 		return l, a.refusedToken(from, signin.Expired, p)
 	case stale, !a.Secret.Accepted(identity.AccessTokenGeneration(strings.TrimPrefix(token, accessPrefix)), "access token of a player"):

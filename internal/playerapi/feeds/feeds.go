@@ -178,7 +178,7 @@ func (x *Feeds) follow(c engine.Committed) {
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
 			x.unsubscribed(e.ID)
-			if x.isLeading() { // once in a cluster
+			if x.isLeading() { // once per cluster
 				x.State.Log.Warn("a subscription of players' events lapses: its receiver has accepted none for too long; Events.Subscribe with the same X-Request-Id resumes it",
 					"subscription", objects.ID(e.ID), "waiting", e.Waiting)
 			}

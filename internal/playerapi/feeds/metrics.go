@@ -11,7 +11,7 @@ import (
 // The feeds' metrics are computed only when they are scraped, so that they cost nothing otherwise.
 var (
 	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers, and of the studio's servers that watch their games.", nil, nil)
-	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
+	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events that the receiver of a subscription does not have yet.", []string{"subscription"}, nil)
 	eventsLapsed  = prometheus.NewDesc("muster_flow_subscription_lapsed", "1 for a subscription that has lapsed: its receiver took no events for too long.", []string{"subscription"}, nil)
 	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
 )

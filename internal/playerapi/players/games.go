@@ -51,7 +51,7 @@ func (d *door) declareGames() {
 			err = d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
-	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Leaves the game for good.",
+	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Leaves the game permanently.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 			if err != nil {
