@@ -187,7 +187,7 @@ func TestClusterAuditExport(t *testing.T) {
 		create(nodes[i%3], fmt.Sprint("custom-a", i))
 	}
 	eventually(t, "the first entries arrive", func() bool { all, _ := r.entries(); return len(all) > 10 })
-	if out, err := nodes[2].remote("any", "any", "audit", "verify"); err != nil || strings.Count(out, "the audit log is whole") != 3 {
+	if out, err := nodes[2].remote("any", "any", "audit", "verify"); err != nil || strings.Count(out, "the audit log is intact") != 3 {
 		t.Errorf("%v: %s\nwant the logs of three nodes", err, out)
 	}
 	nodes[0].kill()
@@ -195,7 +195,7 @@ func TestClusterAuditExport(t *testing.T) {
 		create(nodes[1+i%2], fmt.Sprint("custom-b", i))
 	}
 	checkExported(t, nodes[1], "any", "any", func() []audit.Document { all, _ := r.entries(); return all })
-	if out, err := nodes[1].remote("any", "any", "audit", "verify"); err == nil || strings.Count(out, "the audit log is whole") != 2 || !strings.Contains(out, "cannot be reached") {
+	if out, err := nodes[1].remote("any", "any", "audit", "verify"); err == nil || strings.Count(out, "the audit log is intact") != 2 || !strings.Contains(out, "cannot be reached") {
 		t.Errorf("%v: %s\nwant the logs of two nodes, and an error about the third", err, out)
 	}
 }

@@ -89,7 +89,7 @@ func TestAuditLog(t *testing.T) {
 
 	whole, err := s.remote(id, secret, "audit", "verify")
 	anchor := regexp.MustCompile(`anchor  (\S+)`).FindStringSubmatch(whole)
-	if err != nil || anchor == nil || !strings.Contains(whole, "is whole") {
+	if err != nil || anchor == nil || !strings.Contains(whole, "is intact") {
 		t.Fatalf("%v: %s", err, whole)
 	}
 	if out, err := s.remote(id, secret, "audit", "verify", "--anchor", anchor[1]); err != nil {

@@ -101,7 +101,7 @@ func rehearse(t *testing.T, writes, at *service) {
 	close(stop)
 	<-stopped
 
-	if out := at.command("restore", "--verify", file); !strings.Contains(out, "The backup is whole") {
+	if out := at.command("restore", "--verify", file); !strings.Contains(out, "The backup is intact") {
 		t.Error(out)
 	}
 	restored := newService(t, "--dev=false")
@@ -220,7 +220,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 		node.kill()
 	}
 	last := moments[len(moments)-1]
-	if out := writes.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") || !strings.Contains(out, "replayed") {
+	if out := writes.command("restore", "--verify", dir); !strings.Contains(out, "The backup is intact") || !strings.Contains(out, "replayed") {
 		t.Error(out)
 	}
 	list := writes.command("backup", "list", dir)
@@ -246,7 +246,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	restored.command("restore", dir, "--data", restored.data)
 	restored.start()
 	has(restored, last)
-	if out, err := restored.remote(id, secret, "audit", "verify"); err != nil || !strings.Contains(out, "the audit log is whole") {
+	if out, err := restored.remote(id, secret, "audit", "verify"); err != nil || !strings.Contains(out, "the audit log is intact") {
 		t.Errorf("the audit log of the restored service: %v, %s", err, out)
 	}
 	restored.stop()
@@ -331,7 +331,7 @@ func TestBackupsThatAreKilled(t *testing.T) {
 	if out := s.command("backup", "--data", s.data, "--to", dir, "--keep", "1"); !strings.Contains(out, "removed") || count() != 2 {
 		t.Errorf("%d backups: %s", count(), out)
 	}
-	if out := s.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") {
+	if out := s.command("restore", "--verify", dir); !strings.Contains(out, "The backup is intact") {
 		t.Error(out)
 	}
 }
@@ -371,7 +371,7 @@ func TestBackupsInABucket(t *testing.T) {
 	if out := muster("backup", "list", place); strings.Count(out, "Z-") != 2 {
 		t.Error(out)
 	}
-	if out := muster("restore", "--verify", place); !strings.Contains(out, "The backup is whole") {
+	if out := muster("restore", "--verify", place); !strings.Contains(out, "The backup is intact") {
 		t.Error(out)
 	}
 	restored := newService(t)

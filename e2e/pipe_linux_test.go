@@ -42,14 +42,14 @@ func TestThroughTheStandardOutput(t *testing.T) {
 	}
 	file := filepath.Join(dir, "backup")
 	said, err := s.led(file, backup...)
-	if err != nil || !strings.Contains(said, "the standard output: ") {
+	if err != nil || !strings.Contains(said, "standard output: ") {
 		t.Fatalf("%v, %s", err, said)
 	}
 	verify := exec.Command(musterBinary, "restore", "--verify", "-")
 	verify.Env = cleanEnvironment("HOME=" + t.TempDir())
 	verify.Stdin, err = os.Open(file)
 	must(t, err)
-	if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "The backup is whole") {
+	if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "The backup is intact") {
 		t.Errorf("from the standard input: %v, %s", err, out)
 	}
 	restored := newService(t)
@@ -62,7 +62,7 @@ func TestThroughTheStandardOutput(t *testing.T) {
 	})
 
 	file = filepath.Join(dir, "bundle.tar.gz")
-	if said, err := s.led(file, "support-bundle", "--data", s.data, "--listen", s.address, "--out", "-", "--processor", "0s"); err != nil || !strings.Contains(said, "and does not hold\n") {
+	if said, err := s.led(file, "support-bundle", "--data", s.data, "--listen", s.address, "--out", "-", "--processor", "0s"); err != nil || !strings.Contains(said, "and does not contain\n") {
 		t.Fatalf("%v, %s", err, said)
 	}
 	if files := bundleAt(t, file); files["state.json"] == "" || files["doctor.json"] == "" {

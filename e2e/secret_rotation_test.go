@@ -329,7 +329,7 @@ func TestRestoreAroundASecretRotation(t *testing.T) {
 	made, madeSecret := s.key("backend")
 	s.command("backup", "--data", s.data, "--to", after)
 	restored := func(file string) *service {
-		if out := s.command("restore", "--verify", file); !strings.Contains(out, "The backup is whole") {
+		if out := s.command("restore", "--verify", file); !strings.Contains(out, "The backup is intact") {
 			t.Error(out)
 		}
 		r := newService(t, "--dev=false")

@@ -61,7 +61,7 @@ func TestSupportBundle(t *testing.T) {
 	}
 
 	out := s.command("support-bundle", "--data", s.data, "--listen", s.address, "--out", file("local"), "--processor", "1s", "--reason", "ticket 7")
-	if !strings.Contains(out, "and does not hold\n") || !strings.Contains(out, "cpu.pprof") {
+	if !strings.Contains(out, "and does not contain\n") || !strings.Contains(out, "cpu.pprof") {
 		t.Errorf("the command says:\n%s", out)
 	}
 	files := bundleAt(t, file("local"))

@@ -239,7 +239,7 @@ func sameEverywhere(t *testing.T, nodes []*service) {
 		n := nodes[i%len(nodes)]
 		createLocation(t, "custom-backup-"+string(rune('a'+i)), n, nodes[(i+1)%len(nodes)])
 		n.command("backup", "--data", n.data, "--to", dir)
-		if out := n.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") || i > 0 && !strings.Contains(out, "replayed") {
+		if out := n.command("restore", "--verify", dir); !strings.Contains(out, "The backup is intact") || i > 0 && !strings.Contains(out, "replayed") {
 			t.Errorf("backup %d: %s", i, out)
 		}
 	}

@@ -131,7 +131,7 @@ func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.C
 	}
 	needed := c.Root != "" || c.RuntimeConfig != "" || c.Server == "" // builds have directories of their own
 	if info, err := os.Stat(config.Root); needed && (err != nil || !info.IsDir()) {
-		return config, fmt.Errorf("root %s: there is no such directory; name that of the game with --root", config.Root)
+		return config, fmt.Errorf("root %s: there is no such directory; name the game's directory with --root", config.Root)
 	}
 	if config.StateDir, err = filepath.Abs(cmp.Or(c.StateDir, onSystem("/var/lib/muster-agent", `C:\ProgramData\muster-agent`))); err != nil {
 		return config, err

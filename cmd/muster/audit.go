@@ -186,7 +186,7 @@ func (c *auditVerify) Run(ctx context.Context, stdout io.Writer, env environment
 		}
 	}
 	if broken {
-		errs = append(errs, errors.New("the audit log is not whole"))
+		errs = append(errs, errors.New("the audit log is not intact"))
 	}
 	return errors.Join(errs...)
 }
@@ -208,6 +208,6 @@ func printVerification(stdout io.Writer, v *audit.Verification) error {
 		_, err := fmt.Fprintln(stdout, where+"the audit log has no entries")
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "%sthe audit log is whole: %s, from %d to %d\nanchor  %d:%s\n", where, plural.Of(v.Entries, "entry", "entries"), v.First, v.Last, v.Last, v.Hash)
+	_, err := fmt.Fprintf(stdout, "%sthe audit log is intact: %s, from %d to %d\nanchor  %d:%s\n", where, plural.Of(v.Entries, "entry", "entries"), v.First, v.Last, v.Last, v.Hash)
 	return err
 }

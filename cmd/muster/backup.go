@@ -122,7 +122,7 @@ func (c *backupMake) toPipe(ctx context.Context, stdout, stderr io.Writer) error
 	if err := refuseTerminal(stdout); err != nil {
 		return err
 	}
-	return c.alone(ctx, "the standard output", stderr, func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error) { return write(stdout) })
+	return c.alone(ctx, "standard output", stderr, func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error) { return write(stdout) })
 }
 
 // alone makes a backup that no later backup builds on. put chooses the destination; tell receives a description of the backup.
@@ -332,7 +332,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	fmt.Fprintf(text, "in memory  %s, %s, %s\n", plural.Of(totals.Fleets, "fleet", "fleets"), plural.Of(totals.GameSessions, "game session", "game sessions"),
 		plural.Of(totals.PlayerSessions, "player session", "player sessions"))
 	if c.Verify {
-		fmt.Fprintln(text, "\nThe backup is whole.")
+		fmt.Fprintln(text, "\nThe backup is intact.")
 	} else {
 		fmt.Fprintf(text, "\n%s is now the data directory of a single machine: start it with `muster serve`, but never alongside the service from which the backup was made.\n", c.Data)
 	}

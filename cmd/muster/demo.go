@@ -65,7 +65,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		GameServer: gameServer, GameClient: gameClient,
 	}
 	fmt.Fprintf(stdout, "Muster is up at %s (development mode, state in %s).\n", config.Endpoint, s.Data)
-	return c.play(ctx, config, "Every step showed the state it should.", x.Served())
+	return c.play(ctx, config, "Every step showed the expected state.", x.Served())
 }
 
 // play plays the walk-through and runs until ctx ends or the port is lost. With Exit it ends the game session instead, and prints done.
@@ -98,7 +98,7 @@ func (c *demoCommand) play(ctx context.Context, config demo.Config, done string,
 	case <-ctx.Done():
 		return nil
 	case err := <-lost:
-		return fmt.Errorf("the port is lost: %w", err)
+		return fmt.Errorf("the port has failed: %w", err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	if t.fleet == "" {
 		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{Limit: aws.Int32(20)})
 		if err != nil {
-			return fmt.Sprintf("no fleet could be looked for: %v", noService(t.remote.endpoint, err))
+			return fmt.Sprintf("the fleets could not be listed: %v", noService(t.remote.endpoint, err))
 		}
 		fleets = list.FleetIds
 	}
@@ -177,7 +177,7 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 		t.url, t.token = aws.ToString(described.Compute.GameLiftServiceSdkEndpoint), aws.ToString(token.AuthToken)
 		return ""
 	}
-	return "there is no compute with which a server process could connect; register one, or name one by --fleet and --compute"
+	return "no compute exists with which a server process could connect; register one, or name one with --fleet and --compute"
 }
 
 // run connects a process as InitSDK does, and ends it like an unneeded game server, so that the service counts no crash.

@@ -96,12 +96,12 @@ func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.C
 			return nil, fmt.Errorf("look for compute %s in fleet %s: %w", c.Compute, id, err)
 		}
 		if found != nil {
-			return nil, fmt.Errorf("compute %s: fleets %s and %s have one of that name; choose with --fleet", c.Compute, *found.FleetId, id)
+			return nil, fmt.Errorf("compute %s: fleets %s and %s have a compute of that name; choose one with --fleet", c.Compute, *found.FleetId, id)
 		}
 		found = out.Compute
 	}
 	if found == nil {
-		return nil, fmt.Errorf("compute %s: no fleet has one of that name", c.Compute)
+		return nil, fmt.Errorf("compute %s: no fleet has a compute of that name", c.Compute)
 	}
 	return found, nil
 }

@@ -110,7 +110,7 @@ func TestDrain(t *testing.T) {
 	if out := mustRun(t, nil, append(drain, "--fleet", fleets[1], "--no-wait", "twin")...); !strings.Contains(out, "gets no new game sessions") {
 		t.Errorf("got:\n%s", out)
 	}
-	if _, err := runForTest(t, nil, append(drain, "nobody")...); err == nil || !strings.Contains(err.Error(), "no fleet has one") {
+	if _, err := runForTest(t, nil, append(drain, "nobody")...); err == nil || !strings.Contains(err.Error(), "no fleet has a compute") {
 		t.Errorf("an unknown compute: %v", err)
 	}
 	if _, err := runForTest(t, envOf(keys[identity.ReadOnly]), append(drain, "--fleet", fleets[1], "twin")...); err == nil || !strings.Contains(err.Error(), "AccessDenied") {

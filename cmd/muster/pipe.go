@@ -14,7 +14,7 @@ const pipe = "-"
 // refuseTerminal fails if stdout is a terminal, which binary data would garble.
 func refuseTerminal(stdout io.Writer) error {
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(f.Fd()) {
-		return errors.New("the standard output is a terminal: lead it to a file or a program")
+		return errors.New("standard output is a terminal: redirect it to a file or a program")
 	}
 	return nil
 }

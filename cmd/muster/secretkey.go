@@ -48,7 +48,7 @@ func (c *secretKeyChange) Run(stdout io.Writer) error {
 		err = c.recordLater(c.Data, "secret-key change", "secret key", to.ID())
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(stdout, "the secrets of %s are encrypted with the secret key %s now (%s changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), plural.Of(changed, "file", "files"), c.To)
+		_, err = fmt.Fprintf(stdout, "the secrets of %s are now encrypted with the secret key %s (%s changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), plural.Of(changed, "file", "files"), c.To)
 	}
 	return err
 }
@@ -64,7 +64,7 @@ func (c *secretKeyRemove) Run(stdout io.Writer) error {
 		err = c.recordLater(c.Data, "secret-key remove", "secret key", "")
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(stdout, "the secrets of %s are not encrypted any more (%s changed): start the service without --secret-key-file\n", c.Data, plural.Of(changed, "file", "files"))
+		_, err = fmt.Fprintf(stdout, "the secrets of %s are no longer encrypted (%s changed): start the service without --secret-key-file\n", c.Data, plural.Of(changed, "file", "files"))
 	}
 	return err
 }

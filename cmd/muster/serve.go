@@ -81,7 +81,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 		again, err = x.runOnce(ctx, time.Now(), nil, nil)
 		if err != nil && embeddb.IsShortage(err) { // there is too little free space again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
-			supervised.between("waits for room to open its data")
+			supervised.between("waits for disk space to open its data")
 			again = true
 			select {
 			case <-time.After(reopenWait):
@@ -156,7 +156,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		recovered <- again // for the deferred receive
 		if again {
 			log.Warn("the shortage is over: the service restarts from its journal", "failure", s.Err())
-			x.supervised.between("begins again after a shortage")
+			x.supervised.between("restarts after a shortage")
 			if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 				log.Info("the failed run has stopped", "error", err)
 			}
@@ -164,7 +164,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		}
 	case again = <-nodeFailed:
 		cause := s.Err()
-		x.supervised.between("the node starts again")
+		x.supervised.between("restarts the node")
 		if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 			log.Info("the failed node has stopped", "error", err)
 		}
@@ -175,7 +175,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		return false, fmt.Errorf("the node of the cluster has failed: %w", cause)
 	case err := <-s.Served():
 		_ = s.Stop(context.WithoutCancel(ctx)) // the error below is the cause
-		return false, fmt.Errorf("the port is lost: %w", err)
+		return false, fmt.Errorf("the port has failed: %w", err)
 	}
 	if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 		return false, fmt.Errorf("stop: %w", err)

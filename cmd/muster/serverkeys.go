@@ -25,7 +25,7 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 		return nil, err
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
-		return nil, fmt.Errorf("--server %s: want https, because the secrets of new keys could be read on the way", server)
+		return nil, fmt.Errorf("--server %s: want https, because others on the network could read the secrets of new keys", server)
 	}
 	who, err := personOf(env, profile)
 	if err != nil {

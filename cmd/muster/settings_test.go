@@ -66,8 +66,8 @@ func TestMistakesInSettingsAreNamed(t *testing.T) {
 		"bad value":                 {file: "{\n\"heap-floor\": \"64MB\"}", want: []string{":2:", "heap-floor", "64MB", "MiB"}},
 		"bad flag":                  {args: []string{"--reservation", "soon"}, want: []string{"--reservation", `"soon"`, "want a time"}},
 		"fraction":                  {file: `{"limit-fleets": 1.5}`, want: []string{":1:", "limit-fleets", "1.5"}},
-		"list":                      {file: `{"listen": [":1"]}`, want: []string{":1:", `"listen"`, "want a text"}},
-		"null":                      {file: `{"listen": null}`, want: []string{":1:", `"listen"`, "want a text"}},
+		"list":                      {file: `{"listen": [":1"]}`, want: []string{":1:", `"listen"`, "want a string"}},
+		"null":                      {file: `{"listen": null}`, want: []string{":1:", `"listen"`, "want a string"}},
 		"not JSON":                  {file: "listen = :8080", want: []string{":1:", "JSON object"}},
 		"comma at the end":          {file: "{\"dev\": true,\n}", want: []string{":2:"}},
 		"cut off":                   {file: `{"dev": true`, want: []string{":1:", "want a }"}},
@@ -135,7 +135,7 @@ func TestVariableWithTheSecretKey(t *testing.T) {
 			t.Errorf("%s: %s", what, out)
 		}
 	}
-	if _, err := runForTest(t, []string{key}, "config"); err == nil || !strings.Contains(err.Error(), "is no setting") {
+	if _, err := runForTest(t, []string{key}, "config"); err == nil || !strings.Contains(err.Error(), "is not a setting") {
 		t.Errorf("a variable that nothing names: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func readSettingsFile(name string, known []string) (map[string]fileValue, error)
 		}
 		key := token.(string) // the decoder returns only strings for keys
 		if !slices.Contains(known, key) {
-			return fail("%q is no setting%s", key, didYouMean(key, known, strconv.Quote))
+			return fail("%q is not a setting%s", key, didYouMean(key, known, strconv.Quote))
 		}
 		if earlier, twice := values[key]; twice {
 			return fail("%q is given twice, the first time on line %d", key, earlier.line)
@@ -54,7 +54,7 @@ func readSettingsFile(name string, known []string) (map[string]fileValue, error)
 		case string, json.Number, bool:
 			values[key] = fileValue{fmt.Sprint(value), line()}
 		default:
-			return fail("%q: want a text, a number, true or false", key)
+			return fail("%q: want a string, a number, true or false", key)
 		}
 	}
 	switch _, err := decoder.Token(); {

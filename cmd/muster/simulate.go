@@ -103,7 +103,7 @@ func (c *simulateCommand) check() error {
 	case c.Differences < 0:
 		return fmt.Errorf("--differences: %d, want at least 0", c.Differences)
 	case c.Differences > 0 && c.Compare == "":
-		return errors.New("--differences wants --compare: give the other rule set")
+		return errors.New("--differences requires --compare with the other rule set")
 	case c.Additional < 0:
 		return fmt.Errorf("--additional: %d, want at least 0", c.Additional)
 	}

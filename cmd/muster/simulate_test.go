@@ -38,7 +38,7 @@ func TestSimulateSaysWhatIsWrong(t *testing.T) {
 		"teams":                             {broken, "--population", tried + "population.json"},
 		`line 2: skill: "x"`:                {tried + "ranked.json", "--arrivals", wrong},
 		"--request-timeout":                 {tried + "ranked.json", "--population", tried + "population.json", "--request-timeout", "20h"},
-		"--differences wants --compare":     {tried + "ranked.json", "--population", tried + "population.json", "--differences", "5"},
+		"--differences requires --compare":  {tried + "ranked.json", "--population", tried + "population.json", "--differences", "5"},
 	} {
 		if out, err := runForTest(t, nil, append([]string{"simulate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %q, %v, want an error that says %q", args, out, err, want)

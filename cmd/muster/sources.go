@@ -87,7 +87,7 @@ func (s *sources) prepare(command *kong.Context) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {
 		key, ok := strings.CutPrefix(name, variablePrefix)
 		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) && !ofAgent(name) && name != secretKey {
-			return fmt.Errorf("variable %s is no setting%s", name, didYouMean(key, s.known, variableName))
+			return fmt.Errorf("variable %s is not a setting%s", name, didYouMean(key, s.known, variableName))
 		}
 	}
 	return nil

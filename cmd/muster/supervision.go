@@ -64,7 +64,7 @@ func (v *supervision) between(status string) {
 }
 
 // reloading reports that the program is reading its settings again; reloaded reports that it has.
-func (v *supervision) reloading()             { v.manager.Reloading("reads its settings again") }
+func (v *supervision) reloading()             { v.manager.Reloading("reloads its settings") }
 func (v *supervision) reloaded(status string) { v.manager.Ready(status) }
 
 // stops reports that the program is stopping.
@@ -87,7 +87,7 @@ func (v *supervision) alive(ctx context.Context) (string, error) {
 		return running.Alive(ctx)
 	}
 	if time.Since(since) > openMax {
-		return "", errors.New("the data cannot be opened again")
+		return "", errors.New("the data cannot be reopened")
 	}
 	return status, nil
 }

@@ -45,7 +45,7 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 		if err := refuseTerminal(stdout); err != nil {
 			return err
 		}
-		return c.write(ctx, env, stdout, "the standard output", made, os.Stderr)
+		return c.write(ctx, env, stdout, "standard output", made, os.Stderr)
 	}
 	name := c.Out
 	if name == "" {
@@ -153,14 +153,14 @@ func (c *supportCommand) examine(ctx context.Context, hangs error) []byte {
 // supportText describes the bundle's parts.
 func supportText(name string, parts *support.Parts) string {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s holds\n", name)
+	fmt.Fprintf(b, "%s contains\n", name)
 	for _, x := range parts.All {
 		fmt.Fprintf(b, "  %-28s %s\n", x.Name, x.About)
 	}
-	b.WriteString("and does not hold\n")
+	b.WriteString("and does not contain\n")
 	for line := range strings.Lines(support.Without + "\n") {
 		b.WriteString("  " + line)
 	}
-	b.WriteString("Log lines and the overview have names, ids and addresses: look through them before you send the file.\n")
+	b.WriteString("Log lines and the overview contain names, ids and addresses: review them before you send the file.\n")
 	return b.String()
 }

@@ -170,7 +170,7 @@ func (b *bench) busyHosts(ctx context.Context) error {
 	if err := all.waitProcesses(ctx, c, n*b.sizes.agentProcesses); err != nil {
 		return err
 	}
-	b.progress("    %s are there after %s", what, time.Since(began).Round(time.Millisecond))
+	b.progress("    %s are connected after %s", what, time.Since(began).Round(time.Millisecond))
 
 	deaths, err := all.deaths(ctx, c, b.sizes.agentDeaths)
 	if err != nil {

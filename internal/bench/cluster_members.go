@@ -271,7 +271,7 @@ func readPlayer(ctx context.Context, e *engine.Engine, games []localGame) error 
 	id := g.players[rand.IntN(len(g.players))]
 	return e.Read(ctx, func(v *cell.View) error {
 		if _, ok := v.PlayerSession(id); !ok {
-			return fmt.Errorf("player session %s is gone", id)
+			return fmt.Errorf("player session %s is missing", id)
 		}
 		return nil
 	})

@@ -142,7 +142,7 @@ func (c *nodes) until(ctx context.Context, what string, is func(node.Status) boo
 			}
 		}
 	}
-	return s, errors.Join(err, ctx.Err(), fmt.Errorf("waited in vain until %s; the cluster is %+v", what, s))
+	return s, errors.Join(err, ctx.Err(), fmt.Errorf("timed out waiting until %s; the cluster is %+v", what, s))
 }
 
 // caughtUp is how many entries a node may lag during writes: it learns that the last ones are committed with the next.
@@ -172,7 +172,7 @@ func (c *nodes) roles(ctx context.Context) (leader *clusterNode, others []*clust
 		}
 	}
 	if leader == nil {
-		return nil, nil, fmt.Errorf("the leader %s is none of these nodes", s.Leader)
+		return nil, nil, fmt.Errorf("the leader %s is not one of these nodes", s.Leader)
 	}
 	return leader, others, nil
 }

@@ -274,7 +274,7 @@ func (v *visitor) watch(ctx context.Context, path string, refreshed *atomic.Int6
 	}
 	_, rest, ok := strings.Cut(string(page), `sse-connect="`)
 	if !ok {
-		return fmt.Errorf("GET %s: the page does not follow the state", path)
+		return fmt.Errorf("GET %s: the page does not show the current state", path)
 	}
 	stream, _, _ := strings.Cut(rest, `"`)
 	answer, err := v.open(ctx, strings.ReplaceAll(stream, "&amp;", "&"), nil)

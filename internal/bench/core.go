@@ -130,7 +130,7 @@ func (b *bench) coreFind(ctx context.Context, c *localCell) error {
 		player := playerOf(rand.IntN(b.sizes.coreGames), 1+rand.IntN(inEach))
 		found, _, err := c.PlayersNamed(ctx, player, engine.PlayerPlace{}, 1)
 		if err == nil && len(found) != 1 {
-			err = fmt.Errorf("player %s is not to be found", player)
+			err = fmt.Errorf("player %s was not found", player)
 		}
 		return err
 	})
@@ -175,7 +175,7 @@ func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, 
 		id := g.players[rand.IntN(len(g.players))]
 		return c.Read(ctx, func(v *cell.View) error {
 			if _, ok := v.PlayerSession(id); !ok {
-				return fmt.Errorf("player session %s is gone", id)
+				return fmt.Errorf("player session %s is missing", id)
 			}
 			return nil
 		})

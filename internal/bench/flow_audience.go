@@ -122,7 +122,7 @@ func (m *flowPlayer) attach(ctx context.Context) error {
 	}
 	if after > 0 && (hello.Resume != "REPLAY" || hello.HeadSeq < after) {
 		x.close()
-		return a.fault(fmt.Errorf("%s came back behind event %d: %s to %d, want REPLAY to %d or more", m.name, after, hello.Resume, hello.HeadSeq, after))
+		return a.fault(fmt.Errorf("%s came back after event %d: %s to %d, want REPLAY to %d or more", m.name, after, hello.Resume, hello.HeadSeq, after))
 	}
 	m.mu.Lock()
 	m.stream = x

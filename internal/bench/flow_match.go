@@ -180,7 +180,7 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 	err = x.cell.Read(x.ctx, func(v *cell.View) error {
 		t, ok := v.Ticket(ticket.String())
 		if !ok {
-			return fmt.Errorf("ticket %s is not to be found", ticket)
+			return fmt.Errorf("ticket %s was not found", ticket)
 		}
 		key = matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 		return nil

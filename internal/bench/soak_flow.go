@@ -207,7 +207,7 @@ func (f *friend) logIn(ctx context.Context) (now flowAnswer, err error) {
 	}
 	if f.heard > 0 && hello.Resume != "REPLAY" {
 		x.close()
-		return now, fmt.Errorf("%s came back behind event %d: %s, want REPLAY", f.name, f.heard, hello.Resume)
+		return now, fmt.Errorf("%s came back after event %d: %s, want REPLAY", f.name, f.heard, hello.Resume)
 	}
 	f.stream, f.events = x, make(chan friendEvent, 64)
 	go listenFor(x, f.events)
@@ -272,7 +272,7 @@ func (f *friend) play(ctx context.Context) error {
 func (f *friend) link(ctx context.Context, report func(c *linkclient.Client, ctx context.Context, game, seat string) error) error {
 	link, ok := f.evenings.links.Load(f.game)
 	if !ok {
-		return fmt.Errorf("%s is to play in %q, which no game server has been told of", f.name, f.game)
+		return fmt.Errorf("%s is to play in %q, which no game server knows", f.name, f.game)
 	}
 	if err := report(link.(*linkclient.Client), ctx, f.game, f.seat); err != nil {
 		return fmt.Errorf("%s in %s: %w", f.name, f.game, err)

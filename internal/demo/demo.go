@@ -89,7 +89,7 @@ func (d *Demo) createLocation(ctx context.Context) error {
 	switch {
 	case errors.As(err, &exists):
 		d.again = true
-		d.show("aws gamelift create-location --location-name "+location, "it is there already")
+		d.show("aws gamelift create-location --location-name "+location, "it exists already")
 		return nil
 	case err != nil:
 		return fmt.Errorf("create-location: %w", err)

@@ -164,7 +164,7 @@ func (d *Demo) serverReplaced(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := d.awaitHost(ctx, "another game server runs in place of the friends'", func(h *operator.Host) bool { return h.Processes == 2 && h.GameSessions == 1 })
+	h, err := d.awaitHost(ctx, "another game server has replaced the friends'", func(h *operator.Host) bool { return h.Processes == 2 && h.GameSessions == 1 })
 	if err == nil {
 		d.show("muster hosts --server "+d.config.Endpoint, "processes %d, game sessions %d: the friends' game server has ended, and the agent has started another", h.Processes, h.GameSessions)
 	}

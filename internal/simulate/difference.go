@@ -65,7 +65,7 @@ func (o Outcome) String() string {
 
 // Summary describes the differences in two sentences.
 func (d *Differences) Summary() string {
-	return fmt.Sprintf("Only the second matches %s of the tickets, only the first %s. Of those that both match, %s wait a second or more less with the second, and %s more.",
+	return fmt.Sprintf("Only the second matches %s of the tickets, only the first %s. Of those that both match, %s wait at least a second less with the second, and %s at least a second more.",
 		whole(d.Gained), whole(d.Lost), whole(d.Sooner), whole(d.Later))
 }
 

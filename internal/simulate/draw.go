@@ -40,7 +40,7 @@ func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) 
 // within refuses a period in which more parties than that may arrive.
 func (p *Population) within(length time.Duration, arrivals int) error {
 	if most := p.highestRate(); most*length.Seconds() > float64(arrivals) {
-		return fmt.Errorf("%g parties a second for %s are too many: more than %d", most, length, arrivals)
+		return fmt.Errorf("%g parties a second for %s are more than %d parties", most, length, arrivals)
 	}
 	return nil
 }

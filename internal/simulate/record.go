@@ -52,7 +52,7 @@ func ReadLines(r io.Reader) ([]Arrival, error) {
 		}
 		a, err := readLine(lines.Bytes())
 		if err == nil && seen[a.Ticket] {
-			err = fmt.Errorf("ticket: %q stands on an earlier line", a.Ticket)
+			err = fmt.Errorf("ticket: %q occurs on an earlier line", a.Ticket)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

@@ -93,7 +93,7 @@ func TestWrongLinesAreNamed(t *testing.T) {
 		`{"at":1,"ticket":"a","players":[{}]}`:                                                                 "line 1: players[0].id: missing",
 		`{"at":1,"ticket":"a","players":[{"id":"p","attributes":{"x":true}}]}`:                                 "line 1: players[0].attributes.x: true, want a number",
 		`{"at":1,"ticket":"a","players":[{"id":"p","latencyInMs":{"eu":0}}]}`:                                  "line 1: players[0].latencyInMs.eu: 0, want at least 1",
-		`{"at":1,"ticket":"a","players":[{"id":"p"}]}` + "\n" + `{"at":1,"ticket":"a","players":[{"id":"p"}]}`: "line 2: ticket: \"a\" stands on an earlier line",
+		`{"at":1,"ticket":"a","players":[{"id":"p"}]}` + "\n" + `{"at":1,"ticket":"a","players":[{"id":"p"}]}`: "line 2: ticket: \"a\" occurs on an earlier line",
 		`{"at":1,"ticket":"a","nonsense":1}`:                                                                   `unknown field "nonsense"`,
 	} {
 		if _, err := ReadLines(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -41,7 +41,7 @@ func (s *overviewSheet) lines(width int) (all []line) {
 			all = append(all, line{text: fmt.Sprintf("  And %d more.", x.Attention.Others)})
 		}
 		if x.Attention.More {
-			all = append(all, line{text: fmt.Sprintf("  Only the oldest %d fleets are looked at.", attention.FleetsMost)})
+			all = append(all, line{text: fmt.Sprintf("  Only the oldest %d fleets are examined.", attention.FleetsMost)})
 		}
 	case x.Sums.Fleets == 0:
 		all = append(all, wrapped("  There is no fleet yet. aws gamelift create-location --location-name custom-home, then aws gamelift create-fleet --name arena --compute-type ANYWHERE --locations Location=custom-home.",

@@ -50,7 +50,7 @@ systemd-analyze security --threshold=50 muster-agent.service >/tmp/security || {
 say backup
 for to in /root/one /tmp/one /root/many/; do
 	muster backup --to $to >/dev/null || fail "no backup to $to"
-	muster restore --verify $to | has 'The backup is whole' || fail "the backup in $to is not whole"
+	muster restore --verify $to | has 'The backup is intact' || fail "the backup in $to is not whole"
 done
 
 say restore
@@ -98,7 +98,7 @@ has_key early
 muster keys list --secret-key-file '' 2>/dev/null && fail 'the secret is not encrypted'
 examine 'with credentials'
 muster backup --to /root/two >/dev/null
-muster restore --verify /root/two --secret-key-file /etc/credstore/muster.secret.key | has 'The backup is whole' || fail 'the backup is not whole'
+muster restore --verify /root/two --secret-key-file /etc/credstore/muster.secret.key | has 'The backup is intact' || fail 'the backup is not whole'
 
 say reload
 settings 's/"log-format": "text"/"log-format": "json"/'
