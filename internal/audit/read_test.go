@@ -63,7 +63,7 @@ func TestVerifyBeginsAtTheOldest(t *testing.T) {
 	}{
 		{"whole", kept, 0, 0, ""},
 		{"never expired", 1, 0, 0, ""},
-		{"the oldest are missing", kept, kept, kept + 299, "entry 19299 is missing: it was to be kept until"},
+		{"the oldest are missing", kept, kept, kept + 299, "entry 19299 is missing: it should have been kept until"},
 		{"a gap over several chunks", 1, 8_000, 12_000, "entries 8000 to 12000: each is missing"},
 		{"the last are missing", kept, last - 299, last, "entries 19701 to 20000: each is missing"},
 		{"all are missing", kept, kept, last, "entries 1 to 20000: each is missing"},

@@ -85,7 +85,7 @@ func TestClusterPage(t *testing.T) {
 	c.mu.Lock()
 	c.away = true
 	c.mu.Unlock()
-	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "This node has no contact to a leader.", "As node n2 knows it.")
+	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "This node has no contact with a leader.", "As node n2 knows it.")
 }
 
 func TestClusterOfOneMachine(t *testing.T) {

@@ -173,7 +173,7 @@ func (e *Engine) askOthers(ctx context.Context, q *ArchiveQuestion) (*ArchiveAns
 	if e.covers.complete() {
 		return nil, nil
 	}
-	return nil, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended, and no node that has them can be reached")
+	return nil, domain.Refuse(domain.Overloaded, "this node is still copying the records of what has ended, and no node that has them can be reached")
 }
 
 func (e *Engine) otherNodes() []string {

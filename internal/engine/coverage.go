@@ -164,7 +164,7 @@ func (e *Engine) AcceptArchive(ctx context.Context) error {
 	if !known || !now.Lacks {
 		return nil
 	}
-	e.log.Warn("the loss of archived records was accepted: nothing is known of what ended from this time on, up to the entry at which the node began", "from", time.UnixMilli(now.From).UTC(), "entry", now.Entry)
+	e.log.Warn("the loss of archived records was accepted: records that ended from this time on, up to the entry at which the node began, are missing", "from", time.UnixMilli(now.From).UTC(), "entry", now.Entry)
 	_, err := e.completeArchive(ctx, nil, now)
 	return err
 }

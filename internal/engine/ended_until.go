@@ -88,7 +88,7 @@ func PartyChangesUntil(ctx context.Context, e *Engine, party flow.PartyID, from,
 // with too many.
 func endedUntil(ctx context.Context, e *Engine, kind archive.Kind, from, until domain.Time, add func(data []byte) error, enough func() bool) (since domain.Time, skipped bool, err error) {
 	if !e.covers.complete() {
-		return 0, false, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended; ask another one, or later")
+		return 0, false, domain.Refuse(domain.Overloaded, "this node is still copying the records of what has ended; use another node, or try again later")
 	}
 	end := int64(min(until, future(e))) + 1
 	oldest := max(e.Now().Add(-e.config.Retention-archive.Grain*time.Millisecond).UnixMilli(), int64(from), 0)

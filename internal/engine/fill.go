@@ -38,7 +38,7 @@ func (e *Engine) fillArchive(ctx context.Context) {
 				break
 			}
 			if copied > 0 {
-				e.log.Info("the copy of the archive goes on with the next node", "node", node, "copied", copied, "error", err)
+				e.log.Info("the copy of the archive continues with the next node", "node", node, "copied", copied, "error", err)
 			}
 			if ctx.Err() != nil {
 				break
@@ -52,7 +52,7 @@ func (e *Engine) fillArchive(ctx context.Context) {
 			return // any other write fails, too, and stops the engine
 		case time.Since(said) >= fillSay:
 			said = time.Now()
-			e.log.Warn("no other node gives a copy of the archived records: this node tries again", "error", err)
+			e.log.Warn("no other node provides a copy of the archived records: this node tries again", "error", err)
 		}
 		select {
 		case <-time.After(fillRetry):

@@ -42,23 +42,23 @@ func newMetrics() *metrics {
 			"Time from the first decision of a group of commands until the group is durable and its callers are answered.", syncs...),
 		append:   histogram("journal_append_seconds", "Time to write an entry to the journal and sync it.", syncs...),
 		entries:  counter("journal_entries_total", "Entries written to the journal. An entry is a group of commands with one sync."),
-		bytes:    counter("journal_bytes_total", "Bytes of these entries."),
-		commands: counter("commands_committed_total", "Commands whose outcome became durable with these entries."),
+		bytes:    counter("journal_bytes_total", "Bytes of the entries written to the journal."),
+		commands: counter("commands_committed_total", "Commands whose outcome became durable with the entries written to the journal."),
 
-		snapshot:        histogram("snapshot_seconds", "Time to write a snapshot, beside the work.", long...),
+		snapshot:        histogram("snapshot_seconds", "Time to write a snapshot while the service works.", long...),
 		snapshotsFailed: counter("snapshots_failed_total", "Snapshots that were not written; the journal keeps growing."),
-		snapshotAt:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_snapshot_last_timestamp_seconds", Help: "When the latest snapshot of this run was complete; 0 before the first."}),
+		snapshotAt:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_snapshot_last_timestamp_seconds", Help: "Unix time at which the latest snapshot of this run was complete; 0 before the first."}),
 
-		archived:       counter("archive_records_total", "Records of what has ended that were carried to the archive."),
+		archived:       counter("archive_records_total", "Records of what has ended that were written to the archive."),
 		archive:        histogram("archive_put_seconds", "Time to write a batch of records to the archive and sync it.", syncs...),
-		archiveRefused: counter("archive_refused_total", "Batches that the archive did not take; what has ended stays in memory until it does."),
-		copied:         counter("archive_copied_records_total", "Records that this node of a cluster has copied from the archive of another one."),
+		archiveRefused: counter("archive_refused_total", "Batches that the archive refused; ended records stay in memory until it accepts them."),
+		copied:         counter("archive_copied_records_total", "Records that this node of a cluster has copied from the archive of another node."),
 		copiedDamaged:  counter("archive_copied_damaged_total", "Places in the archive of another node that could not be read while records were copied from it."),
 	}
 }
 
 var (
-	unsavedBytes = prometheus.NewDesc("muster_journal_unsaved_bytes", "Bytes of the journal behind the latest snapshot, which a restart reads again.", nil, nil)
+	unsavedBytes = prometheus.NewDesc("muster_journal_unsaved_bytes", "Bytes of the journal after the latest snapshot, which a restart reads again.", nil, nil)
 	lastEntry    = prometheus.NewDesc("muster_journal_last_entry", "Number of the newest durable entry of the journal.", nil, nil)
 	lacksRecords = prometheus.NewDesc("muster_archive_lacks_records", "1 while this node's archive lacks records, which it copies from another node; else 0.", nil, nil)
 	clockAhead   = prometheus.NewDesc("muster_cluster_clock_ahead_seconds", "How far this node's clock is ahead of the time of the cluster.", nil, nil)

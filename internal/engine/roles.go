@@ -31,7 +31,7 @@ type Office interface {
 // ErrNotLeading is the error of commands on a replica: nothing has happened.
 var ErrNotLeading = errors.New("another node decides")
 
-var errLeadershipLost = errors.New("the node leads no more")
+var errLeadershipLost = errors.New("the node no longer leads")
 
 // replication tracks the goroutines of a replica.
 type replication struct {
@@ -64,7 +64,7 @@ func (e *Engine) Lead(ctx context.Context, j Office) error {
 	case e.context.Err() != nil:
 		return e.stopError()
 	case e.replicates == nil:
-		return errors.New("the engine decides already")
+		return errors.New("the engine already decides")
 	}
 	e.stopReplicating()
 	err := e.catchUp(ctx, j)
@@ -144,7 +144,7 @@ func (e *Engine) replicate() {
 			if _, later := errors.AsType[*kernel.LaterRelease](err); later {
 				e.log.Error("this node no longer follows the journal: the other nodes run a later release", "error", err)
 			} else {
-				e.log.Error("this node no longer follows the journal and has to be restarted", "error", err)
+				e.log.Error("this node no longer follows the journal and must be restarted", "error", err)
 			}
 			e.fail(err)
 		}

@@ -25,7 +25,7 @@ const archiveReadMost = 64 << 20
 // TicketsSince returns about `most` tickets, those that ended first, from memory and from this node's archive.
 func (e *Engine) TicketsSince(ctx context.Context, configuration string, since domain.Time, most int) (x TicketsSince, err error) {
 	if !e.covers.complete() {
-		return x, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended; ask another one, or later")
+		return x, domain.Refuse(domain.Overloaded, "this node is still copying the records of what has ended; use another node, or try again later")
 	}
 	x.Until, x.Whole = domain.TimeOf(e.Now()), true
 	byNo := map[uint64]matchmaking.Ticket{}

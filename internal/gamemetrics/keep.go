@@ -65,7 +65,7 @@ func (r *Recorder) write(minute int64) {
 	undo()
 	if !r.failing { // otherwise it was logged already
 		r.failing = true
-		r.config.Log.Warn("metrics cannot be kept: graphs have a gap until they can again; counters lose nothing before a restart", "error", err)
+		r.config.Log.Warn("metrics cannot be stored: graphs have a gap until storing works again; counters lose nothing before a restart", "error", err)
 	}
 }
 

@@ -234,7 +234,7 @@ func Answer(e *engine.Engine, office Office, more map[byte]Handler) func(ctx con
 		case ended:
 			return answerArchive(ctx, e, body)
 		}
-		return unknown, fmt.Appendf(nil, "question %q is of a later release", kind)
+		return unknown, fmt.Appendf(nil, "request %q is from a later release", kind)
 	}
 }
 

@@ -154,7 +154,7 @@ func Bind(address string) (*net.TCPListener, error) {
 // Advertise returns the address by which other nodes reach a port: advertise, or the bound address if that is empty.
 func Advertise(port *net.TCPListener, advertise string) (string, error) {
 	if port.Addr().(*net.TCPAddr).IP.IsUnspecified() && advertise == "" {
-		return "", fmt.Errorf("listen for other nodes on %q: it is no address by which they reach this node; name one to advertise", port.Addr())
+		return "", fmt.Errorf("listen for other nodes on %q: it is not an address at which other nodes can reach this one; set the address to advertise", port.Addr())
 	}
 	return cmp.Or(advertise, port.Addr().String()), nil
 }

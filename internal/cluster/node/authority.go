@@ -93,7 +93,7 @@ func (n *Node) askAuthorities(ctx context.Context, store []byte) (map[string][]t
 			lock.Lock()
 			defer lock.Unlock()
 			if err != nil {
-				errs = append(errs, domain.Refuse(domain.Conflict, "the authority is replaced while all nodes run, and node %s does not take part: %v; start it, or remove it from the cluster, and run the command again", m.ID, err))
+				errs = append(errs, domain.Refuse(domain.Conflict, "the authority can be replaced only while all nodes run, but node %s does not take part: %v; start it, or remove it from the cluster, and run the command again", m.ID, err))
 				return
 			}
 			trusted[m.ID] = has

@@ -88,7 +88,7 @@ func TestReplaceAuthority(t *testing.T) {
 		if a := m.stored(dirs[i]); a.Fingerprint() == old.Fingerprint() || a.Fingerprint() != first.stored(dirs[0]).Fingerprint() || a.Replacing() != trust.NotReplaced {
 			t.Errorf("node %d has the authority %s at step %d; the old one was %s", i, a.Fingerprint(), a.Replacing(), old.Fingerprint())
 		}
-		if err := m.admits(old, second.ID()); err == nil || !strings.Contains(err.Error(), "not of a trusted authority") && !strings.Contains(err.Error(), "bad certificate") {
+		if err := m.admits(old, second.ID()); err == nil || !strings.Contains(err.Error(), "not issued by a trusted authority") && !strings.Contains(err.Error(), "bad certificate") {
 			t.Errorf("node %d, asked with a certificate of the old authority: %v", i, err)
 		}
 		m.sees("custom-0-0")

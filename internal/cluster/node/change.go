@@ -117,7 +117,7 @@ func (n *Node) locate(c Change) (Status, error) {
 	known := n.addressOf(c.Node)
 	switch {
 	case known == "":
-		return Status{}, domain.Refuse(domain.NotFound, "node %.40q is no member of the cluster; `muster cluster status` shows the members", c.Node)
+		return Status{}, domain.Refuse(domain.NotFound, "node %.40q is not a member of the cluster; `muster cluster status` shows the members", c.Node)
 	case c.Node == n.ID():
 		return Status{}, domain.Refuse(domain.Invalid, "node %s is this one, which has the address of its --cluster-listen or --cluster-advertise; run the command at another node", c.Node)
 	}
@@ -129,7 +129,7 @@ func (n *Node) locate(c Change) (Status, error) {
 	} else {
 		n.addresses.Store(c.Node, whereabouts{says: c.Address, known: known, told: true})
 	}
-	n.log.Info("an operator says where another node is", "node", c.Node, "address", c.Address, "known", known)
+	n.log.Info("an operator has given the address of another node", "node", c.Node, "address", c.Address, "known", known)
 	return n.Status(), nil
 }
 
@@ -235,11 +235,11 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 		}
 	case Replace:
 		if err = n.replaceAuthority(ctx); errors.Is(err, context.DeadlineExceeded) {
-			err = domain.Refuse(domain.Conflict, "the replacement of the authority took longer than %s and has stopped half way, which does no harm: run the command again", changeWait)
+			err = domain.Refuse(domain.Conflict, "the replacement of the authority took longer than %s and stopped halfway, which does no harm: run the command again", changeWait)
 		}
 	case Look:
 	default:
-		err = domain.Refuse(domain.Invalid, "a change %.40q of the cluster is unknown", c.Do)
+		err = domain.Refuse(domain.Invalid, "change %.40q of the cluster is unknown", c.Do)
 	}
 	if err != nil {
 		return s, refusal(err)
@@ -254,7 +254,7 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 func (n *Node) allPresent(node string) error {
 	for _, m := range n.Status().Members {
 		if m.Missing && (m.Role == "voter" || m.ID == node) {
-			return domain.Refuse(domain.Conflict, "node %s is missing: start it, or remove it from the cluster; a node gets a vote while all voters and the node are present", m.ID)
+			return domain.Refuse(domain.Conflict, "node %s is missing: start it, or remove it from the cluster; a node gets a vote only while all voters and the node itself are present", m.ID)
 		}
 	}
 	return nil

@@ -165,7 +165,7 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 		if err := journalraft.Adopt(ctx, from, options, address); err != nil {
 			return err
 		}
-		n.log.Info("the data of a single machine became those of a cluster; the old journal is kept", "directory", from+".before-cluster")
+		n.log.Info("the data of a single machine were converted to those of a cluster; the old journal is kept", "directory", from+".before-cluster")
 	}
 	options.Bootstrap = !n.data.Complete() && !n.data.Joined()
 	if options.Transport, err = n.link.Transport(); err != nil {
@@ -178,7 +178,7 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 	if n.journal.Installation() == uuid.Nil {
 		err = n.journal.SetInstallation(n.data.Cluster())
 	} else if id := n.journal.Installation(); id != n.data.Cluster() {
-		err = &datadir.NodeProblem{Path: options.Dir, Node: n.data.ID(), What: fmt.Sprintf("belongs to the installation %s, and the node to %s", id, n.data.Cluster())}
+		err = &datadir.NodeProblem{Path: options.Dir, Node: n.data.ID(), What: fmt.Sprintf("belongs to the installation %s, but the node belongs to %s", id, n.data.Cluster())}
 	}
 	if err == nil && n.data.Adopted() && !n.data.Complete() {
 		err = markAdopted(ctx, n.data.Archive, n.journal.Last())
@@ -193,7 +193,7 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 	n.archives = exchange.NewArchives(n.others, n.dial)
 	n.work.Go(func() {
 		if err := n.link.Serve(); err != nil {
-			n.log.Error("the port for other nodes is lost", "error", err)
+			n.log.Error("the port for other nodes has failed", "error", err)
 		}
 	})
 	return nil
@@ -341,9 +341,9 @@ func (n *Node) Ready() error {
 	case s.InOffice:
 		return nil
 	case s.Leader == "" || s.Contact > readyContact:
-		return fmt.Errorf("node %s has no contact to a node that leads: this side of the network has no majority, or an election is under way", s.ID)
+		return fmt.Errorf("node %s has no contact with a leader: this side of the network has no majority, or an election is under way", s.ID)
 	case s.Role == journalraft.Leader:
-		return errors.New("this node was elected a moment ago and does not decide yet")
+		return errors.New("this node was elected a moment ago and is not ready to decide yet")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (n *Node) lead(duties office.Part) {
 		n.learnTime(n.willing)
 		if err := n.engine.Lead(n.willing, j); err != nil {
 			if n.willing.Err() == nil {
-				n.log.Error("the node was elected and cannot decide", "term", j.Term(), "error", err)
+				n.log.Error("the node was elected but cannot decide", "term", j.Term(), "error", err)
 			}
 			if !n.pause(leadPause) {
 				return
@@ -229,7 +229,7 @@ func (n *Node) StepDown(ctx context.Context) {
 	defer cancel()
 	if j, err := n.journal.Lead(again); err == nil { // for calls in progress
 		if err := n.engine.Lead(ctx, j); err != nil {
-			n.log.Warn("the node was to decide until it stops, and cannot", "error", err)
+			n.log.Warn("the node should have decided until it stops, but cannot", "error", err)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (n *Node) askTime(ctx context.Context, m journalraft.Member) error {
 		return err
 	}
 	if len(answer) != 8 {
-		return errors.New("the answer is no time")
+		return errors.New("the answer is not a time")
 	}
 	n.engine.Heard(time.UnixMilli(int64(binary.BigEndian.Uint64(answer))), time.Since(asked))
 	return nil

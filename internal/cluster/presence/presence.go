@@ -151,7 +151,7 @@ func (p *Presence) Close(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, wordWait)
 		defer cancel()
 		if err := p.goodbye(ctx); err != nil {
-			p.Log.Info("the node stops and could not tell the leader, which counts its connections as lost after a time-out", "error", err)
+			p.Log.Info("the node stops but could not tell the leader, which will count its connections as lost after a time-out", "error", err)
 		}
 	default:
 	}
@@ -235,7 +235,7 @@ func (p *Presence) stay() (why string) {
 		case err == nil:
 			alone = 0
 		case alone >= aloneMax:
-			return "this node has no contact to a leader"
+			return "this node has no contact with a leader"
 		}
 		select {
 		case <-ticker.C:
@@ -248,7 +248,7 @@ func (p *Presence) stay() (why string) {
 // giveUp ends the incarnation. The next one has another id before any connection is dropped, so that no connection is attached under the old id
 // afterwards.
 func (p *Presence) giveUp(why string) {
-	p.Log.Warn("all connections of this node are dropped, so that game servers and players connect anew, to any node", "reason", why)
+	p.Log.Warn("all connections of this node are dropped, so that game servers and players reconnect, to any node", "reason", why)
 	p.lock.Lock()
 	p.id, p.begun = newID(), make(chan struct{})
 	drop := p.drop

@@ -143,7 +143,7 @@ func (n *Net) serve(w http.ResponseWriter, r *http.Request) {
 	h := n.handlers.Load()
 	switch {
 	case h == nil:
-		http.Error(w, "the node has only begun", http.StatusServiceUnavailable)
+		http.Error(w, "the node is still starting", http.StatusServiceUnavailable)
 	case r.Header.Get(forwardedBy) != "":
 		n.serveForwarded(h.forwarded, w, r)
 	default:

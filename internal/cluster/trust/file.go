@@ -152,7 +152,7 @@ func Parse(content []byte, cluster uuid.UUID) (*Authority, error) {
 	}
 	a := newAuthority(cluster, pairs...)
 	if !bytes.Equal(a.PEM(), content) { // pem.Decode silently skips what it does not understand
-		return nil, &Damaged{Err: errors.New("there is something beside certificates and keys")}
+		return nil, &Damaged{Err: errors.New("there is something other than certificates and keys")}
 	}
 	return a, nil
 }
@@ -181,7 +181,7 @@ func parsePair(content []byte) (p pair, rest []byte, err error) {
 		return pair{}, nil, fmt.Errorf("the key is a %T; want ECDSA P-256", key)
 	}
 	if !p.key.PublicKey.Equal(p.cert.PublicKey) {
-		return pair{}, nil, errors.New("the key is that of another certificate")
+		return pair{}, nil, errors.New("the key belongs to another certificate")
 	}
 	return p, rest, nil
 }

@@ -13,7 +13,7 @@ import (
 // The reasons for refusing a peer's certificate; errors wrap them with details.
 var (
 	ErrNoCertificate = errors.New("the peer presents no certificate")
-	ErrUntrusted     = errors.New("the peer's certificate is not of a trusted authority")
+	ErrUntrusted     = errors.New("the peer's certificate was not issued by a trusted authority")
 	ErrExpired       = errors.New("the peer's certificate has expired")
 	ErrNotYetValid   = errors.New("the peer's certificate is not valid yet")
 	ErrOtherCluster  = errors.New("the peer belongs to another cluster")
@@ -75,7 +75,7 @@ func verifyPeer(s tls.ConnectionState, authorities *x509.CertPool, cluster uuid.
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
 	case named != cluster:
-		return "", fmt.Errorf("%w: it is of cluster %s; want %s", ErrOtherCluster, named, cluster)
+		return "", fmt.Errorf("%w: it belongs to cluster %s; want %s", ErrOtherCluster, named, cluster)
 	case node == "":
 		return "", fmt.Errorf("%w: the certificate names no node", ErrUntrusted)
 	}

@@ -117,7 +117,7 @@ func decode(to []byte, text string) error {
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != len(to) { // the decoder skips newlines
-		return errors.New("a character is not of base64 in its form for URLs")
+		return errors.New("a character does not belong to base64 for URLs")
 	}
 	copy(to, b)
 	return nil
@@ -147,7 +147,7 @@ func (t Token) Client(now func() time.Time) *tls.Config {
 				_, err = verifyPeer(s, authority, cluster, asServer, now())
 				return err
 			}
-			return fmt.Errorf("%w: none has the fingerprint of the token; it may be of another cluster, or its authority was replaced since", ErrUntrusted)
+			return fmt.Errorf("%w: no certificate has the fingerprint of the token; the token may be from another cluster, or the authority has been replaced since", ErrUntrusted)
 		},
 	}
 }

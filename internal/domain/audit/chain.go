@@ -63,7 +63,7 @@ func (c *Chain) Add(no uint64, stored []byte) {
 	case e.No != no:
 		c.problem(no, no, fmt.Sprintf("has the number %d inside: it was altered", e.No))
 	case c.Entries == 0 && no > 1 && e.PreviousUntil > c.Now.Add(slack):
-		c.problem(no-1, no-1, fmt.Sprintf("is missing: it was to be kept until %s", e.PreviousUntil.Std().UTC().Format(time.RFC3339)))
+		c.problem(no-1, no-1, fmt.Sprintf("is missing: it should have been kept until %s", e.PreviousUntil.Std().UTC().Format(time.RFC3339)))
 	case c.Entries > 0 && no == c.no+1 && !bytes.Equal(e.Previous, c.hash):
 		c.problem(c.no, c.no, fmt.Sprintf("differs from what entry %d says of it: one of them was altered", no))
 	}
@@ -86,6 +86,6 @@ func (c *Chain) End(head Head) {
 // Anchor checks that an entry has the hash that was recorded elsewhere at an earlier time.
 func (c *Chain) Anchor(no uint64, hash, stored []byte) {
 	if !bytes.Equal(hash, Hash(stored)) {
-		c.problem(no, no, "has another hash than the one that was noted: it was altered, or the log was written anew")
+		c.problem(no, no, "has another hash than the one that was noted: it was altered, or the log was rewritten")
 	}
 }

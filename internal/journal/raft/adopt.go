@@ -33,7 +33,7 @@ func Adopt(ctx context.Context, from string, to Options, address string) error {
 	c := newConversion(to)
 	err := c.run(from, to.Dir, oldSingleSuffix, to, func(dir string) error { return c.adopt(ctx, from, dir, to, address) })
 	if err != nil {
-		return fmt.Errorf("make journal %s that of a cluster: %w", from, err)
+		return fmt.Errorf("convert journal %s to that of a cluster: %w", from, err)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func Leave(ctx context.Context, from Options, to string) error {
 	c := newConversion(from)
 	err := c.run(from.Dir, to, oldClusterSuffix, from, func(dir string) error { return c.leave(ctx, from, dir) })
 	if err != nil {
-		return fmt.Errorf("make journal %s that of a single machine: %w", from.Dir, err)
+		return fmt.Errorf("convert journal %s to that of a single machine: %w", from.Dir, err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (n *Node) lookForMembers(from uint64) error {
 // has its answer and does not send the snapshot again, but before the node can stand for election, because it has just heard from its leader.
 func (n *Node) watchMembers() {
 	if n.outdated.Load() {
-		n.fail(fmt.Errorf("%w: after a snapshot that it did not need it goes by older members of the cluster than its log has", ErrReopen))
+		n.fail(fmt.Errorf("%w: after a snapshot that it did not need, the node uses an older list of members than its log has", ErrReopen))
 	}
 }
 

@@ -23,7 +23,7 @@ type NotLeader struct {
 
 func (e *NotLeader) Error() string {
 	if e.Leader == "" {
-		return "this node is not the leader, and knows of none"
+		return "this node is not the leader, and knows no leader"
 	}
 	return fmt.Sprintf("this node is not the leader: that is %s at %s", e.Leader, e.Address)
 }
@@ -229,7 +229,7 @@ const transferMost = 10 * time.Second
 // https://github.com/hashicorp/raft/issues/696.
 func (n *Node) watchTransfer(began time.Time) {
 	if time.Since(began) > transferMost {
-		n.fail(fmt.Errorf("%w: Raft has refused everything for %s because of a hand-over that does not end", ErrReopen, transferMost))
+		n.fail(fmt.Errorf("%w: Raft has refused everything for %s because a hand-over does not end", ErrReopen, transferMost))
 	}
 }
 

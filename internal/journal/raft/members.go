@@ -116,7 +116,7 @@ func (n *Node) at(address, id string) string {
 func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 	old, ok := n.member(id)
 	if !ok {
-		return fmt.Errorf("set the address of node %s: %w: it is no member", id, ErrMember)
+		return fmt.Errorf("set the address of node %s: %w: it is not a member", id, ErrMember)
 	}
 	if other := n.at(address, id); other != "" {
 		return fmt.Errorf("set the address of node %s: %w: %s is the address of node %s", id, ErrMember, address, other)
@@ -136,7 +136,7 @@ func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 func (n *Node) Promote(ctx context.Context, id string) error {
 	old, ok := n.member(id)
 	if !ok {
-		return fmt.Errorf("promote node %s: %w: it is no member", id, ErrMember)
+		return fmt.Errorf("promote node %s: %w: it is not a member", id, ErrMember)
 	}
 	return n.changeMembers(ctx, "promote node "+id, func(patience time.Duration) raft.Future {
 		return n.raft.AddVoter(old.ID, old.Address, 0, patience)
@@ -169,7 +169,7 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 func (n *Node) spare(id string) error {
 	old, ok := n.member(id)
 	if !ok {
-		return fmt.Errorf("%w: it is no member", ErrMember)
+		return fmt.Errorf("%w: it is not a member", ErrMember)
 	}
 	if id == n.options.ID && n.raft.State() == raft.Leader && n.voters() > 1 {
 		return fmt.Errorf("%w: it is the leader; hand over first", ErrMember)

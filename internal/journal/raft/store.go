@@ -115,7 +115,7 @@ func (s *store) checkFormat() error {
 		})
 	}
 	if stored := binary.LittleEndian.Uint32(value); stored != format {
-		return fmt.Errorf("it has format %d, this program knows format %d", stored, format)
+		return fmt.Errorf("it has format %d, but this release reads format %d", stored, format)
 	}
 	return nil
 }

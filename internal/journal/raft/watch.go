@@ -118,9 +118,9 @@ func (n *Node) reason(known, now Change) string {
 	case known.Role == Leader:
 		return "no contact with a majority"
 	case now.Role == Candidate:
-		return "heard of no leader for the election time-out"
+		return "no contact with a leader for the election time-out"
 	case known.Role == Candidate:
-		return "another node leads or may"
+		return "another node leads, or may lead"
 	case known.Role == "":
 		return "started"
 	}
@@ -128,7 +128,7 @@ func (n *Node) reason(known, now Change) string {
 }
 
 func (n *Node) tell(c Change) {
-	n.log.Info("the node's part in the cluster changed", "role", string(c.Role), "term", c.Term, "leader", c.Leader, "reason", c.Reason)
+	n.log.Info("the node's role in the cluster changed", "role", string(c.Role), "term", c.Term, "leader", c.Leader, "reason", c.Reason)
 	if n.options.OnChange != nil {
 		n.options.OnChange(c)
 	}
