@@ -12,11 +12,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
-	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,85 +33,6 @@ const (
 	errorMax    = 16 << 10         // bytes that are read of an error
 	listMax     = 4 << 20          // bytes of a page of a list
 )
-
-// Place is a bucket and a prefix in an object store.
-type Place struct {
-	Bucket, Prefix string
-	Endpoint       string // without a slash at the end; empty: AWS
-	Region         string // empty: that of the AWS configuration, or us-east-1
-	HostStyle      bool   // the bucket is part of the host name, as AWS requires
-
-	Encryption    string // by the store: AES256, aws:kms or aws:kms:dsse; empty: the bucket's default
-	EncryptionKey string // the id of the key for aws:kms; empty: the store's own
-}
-
-// plain has the characters that a prefix may contain: they look the same in every form of a signed URL.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
-
-// Parse reads s3://BUCKET/PREFIX, with the parameters endpoint, region, style (path or host), sse and sse-key in the query.
-func Parse(text string) (p Place, err error) { return ParseAt(text, "") }
-
-// ParseAt is Parse with a default endpoint instead of AWS.
-func ParseAt(text, endpoint string) (p Place, err error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.Fragment != "" {
-		return p, fmt.Errorf("%q; want s3://BUCKET/PREFIX", text)
-	}
-	p = Place{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Endpoint: strings.TrimRight(endpoint, "/")}
-	if clean := path.Clean("/" + p.Prefix); clean != "/"+p.Prefix {
-		return p, fmt.Errorf("%q: the prefix is not in its shortest form; want %q", text, clean[1:])
-	}
-	if i := strings.IndexFunc(p.Bucket+p.Prefix, func(r rune) bool { return !strings.ContainsRune(plain, r) }); i >= 0 {
-		return p, fmt.Errorf("%q: %q in bucket or prefix; want letters, digits, '-', '_', '.' and '/'", text, (p.Bucket + p.Prefix)[i:i+1])
-	}
-	style := ""
-	for name, values := range u.Query() {
-		switch value := values[0]; name {
-		case "endpoint":
-			p.Endpoint = strings.TrimRight(value, "/")
-		case "region":
-			p.Region = value
-		case "style":
-			style = value
-		case "sse":
-			p.Encryption = value
-		case "sse-key":
-			p.EncryptionKey = value
-		default:
-			return p, fmt.Errorf("%q: parameter %q; want endpoint, region, style, sse or sse-key", text, name)
-		}
-	}
-	switch style {
-	case "host":
-		p.HostStyle = true
-	case "path":
-	case "":
-		p.HostStyle = p.Endpoint == "" // many other stores have only one host name
-	default:
-		return p, fmt.Errorf("%q: style %q; want path or host", text, style)
-	}
-	if e := p.Encryption; e != "" && e != "AES256" && e != "aws:kms" && e != "aws:kms:dsse" {
-		return p, fmt.Errorf("%q: sse %q; want AES256, aws:kms or aws:kms:dsse", text, e)
-	}
-	if p.EncryptionKey != "" && !strings.HasPrefix(p.Encryption, "aws:kms") {
-		return p, fmt.Errorf("%q: sse-key is for sse=aws:kms", text)
-	}
-	return p, p.checkEndpoint()
-}
-
-func (p *Place) checkEndpoint() error {
-	if p.Endpoint == "" {
-		return nil
-	}
-	u, err := url.Parse(p.Endpoint)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		return fmt.Errorf("endpoint %q; want https://HOST[:PORT]", p.Endpoint)
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("endpoint %q: want https, because others on the network could read the content; plain http is for a store on this machine", p.Endpoint)
-	}
-	return nil
-}
 
 // Client sends requests to one store. Its methods may be called concurrently.
 type Client struct {
@@ -188,76 +106,8 @@ func newHTTP(t *http.Transport) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// String returns the place as a URL without parameters.
-func (p Place) String() string { return strings.TrimRight("s3://"+p.Bucket+"/"+p.Prefix, "/") }
-
 // Place returns the place of the client's objects.
 func (c *Client) Place() Place { return c.place }
-
-// pause waits between attempts, longer each time: 0.2, 0.8, 3.2 seconds.
-func pause(ctx context.Context, attempt int) error {
-	select {
-	case <-time.After(200 * time.Millisecond << (2 * attempt)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Error is a refusal of the store. It wraps fs.ErrNotExist if the object does not exist.
-type Error struct {
-	What          string // the operation
-	Status        int
-	Code, Message string // from the store; empty: none given
-}
-
-func (e *Error) Error() string {
-	text := fmt.Sprintf("%s: the object store answers %d", e.What, e.Status)
-	if e.Code != "" {
-		text += " " + e.Code
-	}
-	if e.Message != "" {
-		text += ": " + e.Message
-	}
-	return text
-}
-
-// Unwrap implements errors.Is. A bucket that does not exist is another error than an object that does not.
-func (e *Error) Unwrap() error {
-	if e.Status == http.StatusNotFound && (e.Code == "" || e.Code == "NoSuchKey" || e.Code == "NotFound") {
-		return fs.ErrNotExist
-	}
-	return nil
-}
-
-// Failure means that a request got no answer or a broken one. It is unknown whether the store executed it, which does no harm with any of these operations.
-type Failure struct {
-	What  string // the operation
-	Cause error
-}
-
-func (f *Failure) Error() string { return f.What + ": " + f.Cause.Error() }
-
-// Unwrap implements errors.Is.
-func (f *Failure) Unwrap() error { return f.Cause }
-
-// IsFault reports whether an error comes from the store or from the network to it.
-func IsFault(err error) bool {
-	_, refused := errors.AsType[*Error](err)
-	_, failed := errors.AsType[*Failure](err)
-	return refused || failed
-}
-
-// Again reports whether another attempt may succeed.
-func Again(err error) bool { return IsFault(err) && again(err) }
-
-// again is Again for an error of an attempt.
-func again(err error) bool {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
-	}
-	return true // the connection broke, or the store is silent
-}
 
 // Info describes an object.
 type Info struct {
@@ -446,107 +296,3 @@ func (c *Client) full(key string) string {
 }
 
 var emptySum = func() string { sum := sha256.Sum256(nil); return hex.EncodeToString(sum[:]) }()
-
-// errStalled is the cause with which an attempt without progress ends.
-var errStalled = errors.New("the store made no progress for too long")
-
-// watched is the body that an attempt sends or receives. Each part restarts the attempt's timer, so that a large object may take any time
-// over a slow network.
-type watched struct {
-	io.Reader
-	timer *time.Timer
-	wait  time.Duration
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
-	if n > 0 {
-		w.timer.Reset(w.wait)
-	}
-	return n, err
-}
-
-// try makes several attempts if an error may be temporary. An attempt restarts its timer when it makes progress, and ends when the timer fires.
-func (c *Client) try(ctx context.Context, what string, attempt func(context.Context, *time.Timer) error) error {
-	for n := 0; ; n++ {
-		one, cancel := context.WithCancelCause(ctx)
-		timer := time.AfterFunc(bodyWait, func() { cancel(errStalled) })
-		err := attempt(one, timer)
-		timer.Stop()
-		cancel(nil)
-		if err == nil {
-			return nil
-		}
-		if refused, ok := errors.AsType[*Error](err); ok {
-			refused.What = what + " in " + c.place.String()
-		} else {
-			if context.Cause(one) == errStalled {
-				err = errStalled
-			}
-			err = &Failure{what + " in " + c.place.String(), err}
-		}
-		if n+1 == attemptsMax || !again(err) || ctx.Err() != nil {
-			return err
-		}
-		if c.pause(ctx, n) != nil {
-			return err
-		}
-	}
-}
-
-// ask sends one request; an empty key means the bucket. It returns an answer only if the request succeeded.
-func (c *Client) ask(ctx context.Context, method, key string, query url.Values, header http.Header, body io.ReadCloser, size int64, sum string) (*http.Response, error) {
-	to, err := url.Parse(c.base)
-	if err != nil {
-		return nil, err
-	}
-	if key != "" {
-		to.Path += "/" + c.full(key)
-	} else if c.place.HostStyle {
-		to.Path = "/"
-	}
-	to.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
-	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
-	if err != nil {
-		return nil, err
-	}
-	r.ContentLength = size
-	if size == 0 {
-		r.Body = http.NoBody
-	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
-	r.Header.Set("X-Amz-Content-Sha256", sum)
-	credentials, err := c.credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", err)
-	}
-	if err := c.signer.SignHTTP(ctx, credentials, r, sum, "s3", c.place.Region, time.Now()); err != nil {
-		return nil, err
-	}
-	by := c.http
-	if size > 0 {
-		by = c.uploads
-	}
-	answer, err := by.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode/100 == 2 {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, errorMax)) // a part of the text is better than none
-	return nil, errorOf("", answer.StatusCode, text)
-}
-
-func errorOf(what string, status int, text []byte) error {
-	var says struct{ Code, Message string }
-	_ = xml.Unmarshal(text, &says) // both stay empty if another program answered
-	e := &Error{What: what, Status: status, Code: says.Code, Message: says.Message}
-	if e.Code == "" && len(text) > 0 {
-		e.Message = strconv.Quote(string(text[:min(len(text), 200)]))
-	}
-	return e
-}

@@ -14,7 +14,7 @@ import (
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". `muster reload` applies new values of fields with reload:"yes"; see
-// internal/service/reload.go. Support bundles contain the values of texts with bundle:"yes"; see bundle.go.
+// internal/service/reloadables.go. Support bundles contain the values of texts with bundle:"yes"; see bundle.go.
 type Settings struct {
 	Data               string `name:"data" nodes:"own" bundle:"yes" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
 	SecretKeyFile      string `name:"secret-key-file" nodes:"own" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`

@@ -5,12 +5,8 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +15,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/musterhq/muster/internal/domain/people"
-	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // Limits on the size of a provider's answers and on waiting for them.
@@ -70,24 +65,6 @@ type Provider struct {
 	discovering chan struct{} // closed when the current discovery ends; nil: none is running
 }
 
-// discovery is the provider's metadata.
-type discovery struct {
-	*oidc.Provider
-	at     time.Time
-	scopes []string // supported ones; none: not stated
-	iss    bool     // its answers name the issuer
-	keys   string   // URL of its keys
-}
-
-// Person is a provider's statement about a person who signed in.
-type Person struct {
-	Subject, Name string
-	Groups        []string
-	GroupsSaid    bool   // false: the answer did not mention groups
-	Sid           string // id of the session at the provider; empty: not stated
-	Refresh       string // refresh token; empty: the provider issued none
-}
-
 // The errors of a sign-in.
 var (
 	// ErrGone means that the provider no longer confirms the person.
@@ -95,141 +72,6 @@ var (
 	// ErrBusy means that too many sign-ins with the provider are in progress.
 	ErrBusy = errors.New("too many people are signing in with this provider at the moment")
 )
-
-// newClient returns a client that follows no redirect to another host, and limits the size of answers.
-func newClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxResponseHeaderBytes, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = headerBytesMax, 4, 2*exchangesAtOnce
-	t.DialContext = (&net.Dialer{Timeout: answerTimeout / 2}).DialContext
-	return &http.Client{Timeout: answerTimeout, Transport: bounded{t}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if r.Method != http.MethodGet || via[0].Method != http.MethodGet || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}}
-}
-
-// bounded fails the reading of an answer that exceeds answerBytesMax.
-type bounded struct{ http.RoundTripper }
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		answer.Body = &boundedBody{ReadCloser: answer.Body, left: answerBytesMax}
-	}
-	return answer, err
-}
-
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer has more than %d bytes", answerBytesMax)
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
-}
-
-// discovered returns the provider's metadata. It fetches them on demand: a provider that is down must not prevent the service from starting.
-func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
-	for {
-		p.mu.Lock()
-		now := p.now()
-		switch {
-		case p.found != nil && now.Sub(p.found.at) < discoveryKept:
-			defer p.mu.Unlock()
-			return p.found, nil
-		case p.discovering != nil:
-			wait := p.discovering
-			found := p.found
-			p.mu.Unlock()
-			if found != nil { // the old metadata are used until there are new ones
-				return found, nil
-			}
-			select {
-			case <-wait:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		case p.failed != nil && now.Sub(p.failedAt) < discoveryPause:
-			defer p.mu.Unlock()
-			if p.found != nil {
-				return p.found, nil
-			}
-			return nil, p.failed
-		default:
-			done := make(chan struct{})
-			p.discovering = done
-			p.mu.Unlock()
-			found, err := p.discover()
-			p.mu.Lock()
-			if err == nil {
-				p.found, p.failed = found, nil
-			} else {
-				p.failed, p.failedAt = err, now
-			}
-			p.discovering = nil
-			found = p.found
-			p.mu.Unlock()
-			close(done)
-			if found != nil {
-				return found, nil
-			}
-			return nil, err
-		}
-	}
-}
-
-func (p *Provider) discover() (*discovery, error) {
-	ctx := oidc.ClientContext(context.Background(), p.client) // which the fetches of keys use, too; the client has a time limit
-	provider, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
-	}
-	d := &discovery{Provider: provider, at: p.now()}
-	var says struct {
-		Scopes []string `json:"scopes_supported"`
-		Iss    bool     `json:"authorization_response_iss_parameter_supported"`
-		Keys   string   `json:"jwks_uri"`
-		Person string   `json:"userinfo_endpoint"`
-	}
-	if err := provider.Claims(&says); err != nil {
-		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
-	}
-	d.scopes, d.iss, d.keys = says.Scopes, says.Iss, says.Keys
-	end := provider.Endpoint()
-	for name, address := range map[string]string{"authorization_endpoint": end.AuthURL, "token_endpoint": end.TokenURL, "jwks_uri": says.Keys, "userinfo_endpoint": says.Person} {
-		u, err := url.Parse(address)
-		if name == "userinfo_endpoint" && address == "" {
-			continue
-		}
-		if err != nil || u.Host == "" || u.Scheme != "https" && !(p.plain && tokenkeys.Private(u)) {
-			return nil, fmt.Errorf("discovery of %s: %s %.200q, want an https URL", p.Issuer, name, address)
-		}
-	}
-	return d, nil
-}
-
-// config returns the configuration of this client at the provider.
-func (p *Provider) config(d *discovery, redirect string) (*oauth2.Config, error) {
-	secret, err := p.secret()
-	if err != nil {
-		return nil, err
-	}
-	scopes := append([]string{oidc.ScopeOpenID}, p.scopes...)
-	if len(p.scopes) == 0 {
-		for _, s := range []string{"profile", "email", "groups", oidc.ScopeOfflineAccess} {
-			if slices.Contains(d.scopes, s) {
-				scopes = append(scopes, s)
-			}
-		}
-	}
-	return &oauth2.Config{ClientID: p.clientID, ClientSecret: secret, Endpoint: d.Endpoint(), RedirectURL: redirect, Scopes: slices.Compact(scopes)}, nil
-}
 
 // Request has the values that bind a provider's answer to the browser that sent the request.
 type Request struct{ Redirect, State, Nonce, Verifier string }
@@ -391,98 +233,4 @@ func (p *Provider) verify(ctx context.Context, d *discovery, raw, accessToken st
 		}
 	}
 	return id, nil
-}
-
-// person reads the claims. It requests groups that are not in the ID token from the provider's userinfo endpoint.
-func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, token *oauth2.Token) (Person, error) {
-	claims := map[string]any{}
-	if id.Issuer != "" {
-		if err := id.Claims(&claims); err != nil {
-			return Person{}, fmt.Errorf("id_token: %w", err)
-		}
-	}
-	groups, found, err := p.groups(claims)
-	if err != nil {
-		return Person{}, err
-	}
-	name, said := p.nameIn(claims), id.Issuer != ""
-	if (!found || name == "") && d.UserInfoEndpoint() != "" {
-		info, err := d.UserInfo(oidc.ClientContext(ctx, p.client), oauth2.StaticTokenSource(token))
-		if err != nil {
-			return Person{}, fmt.Errorf("userinfo: %w", err)
-		}
-		if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2: otherwise it may belong to another person
-			return Person{}, fmt.Errorf("userinfo: it is about subject %.100q, want %.100q", info.Subject, id.Subject)
-		}
-		said = true
-		more := map[string]any{}
-		if err := info.Claims(&more); err != nil {
-			return Person{}, fmt.Errorf("userinfo: %w", err)
-		}
-		if !found {
-			if groups, _, err = p.groups(more); err != nil {
-				return Person{}, err
-			}
-		}
-		if name == "" {
-			name = p.nameIn(more)
-		}
-	}
-	sid, _ := claims["sid"].(string)
-	if len(sid) > people.SidMax {
-		sid = "" // a logout must then name the subject
-	}
-	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken, Sid: sid}, nil
-}
-
-// groups reads the groups claim: a list of texts, or one text.
-func (p *Provider) groups(claims map[string]any) (groups []string, found bool, err error) {
-	if elsewhere, ok := claims["_claim_names"].(map[string]any); ok && elsewhere[p.groupsClaim] != nil {
-		return nil, false, fmt.Errorf("the provider left the claim %s out because the person is in too many groups: let it send only the groups that are assigned to this application", p.groupsClaim)
-	}
-	value, found := claimAt(claims, p.groupsClaim)
-	if !found {
-		return nil, false, nil
-	}
-	list, ok := value.([]any)
-	if !ok {
-		list = []any{value}
-	}
-	for _, x := range list {
-		g, ok := x.(string)
-		if !ok {
-			return nil, false, fmt.Errorf("claim %s: %.60v, want strings", p.groupsClaim, x)
-		}
-		if g != "" {
-			groups = append(groups, p.groupPrefix+g)
-		}
-	}
-	return groups, true, nil
-}
-
-// claimAt finds a claim by its name, or by a path of names separated by dots.
-func claimAt(claims map[string]any, name string) (any, bool) {
-	if value, ok := claims[name]; ok {
-		return value, value != nil
-	}
-	first, rest, deeper := strings.Cut(name, ".")
-	if inner, ok := claims[first].(map[string]any); ok && deeper {
-		return claimAt(inner, rest)
-	}
-	return nil, false
-}
-
-func (p *Provider) nameIn(claims map[string]any) string {
-	names := []string{"email", "preferred_username", "name"}
-	if p.nameClaim != "" {
-		names = []string{p.nameClaim}
-	}
-	for _, name := range names {
-		if value, ok := claimAt(claims, name); ok {
-			if text, ok := value.(string); ok && text != "" {
-				return people.Short(text, people.NameMax)
-			}
-		}
-	}
-	return ""
 }

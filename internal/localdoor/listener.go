@@ -1,0 +1,31 @@
+package localdoor
+
+import (
+	"net"
+)
+
+// limited limits the connections of a listener.
+func limited(l net.Listener) net.Listener {
+	return &limitedListener{Listener: l, places: make(chan struct{}, connectionsMax)}
+}
+
+type limitedListener struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept closes connections beyond the limit at once.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &limitedConn{Conn: c, leave: func() { <-l.places }}, nil
+		default:
+			_ = c.Close()
+		}
+	}
+}
