@@ -64,7 +64,7 @@ func (a *Agent) endAgones(s *server, reason agentproto.TerminationReason) {
 // adoptAgones serves the interface of an adopted process again, on the same ports.
 func (a *Agent) adoptAgones(s *server) {
 	if _, err := a.serveAgones(s); err != nil {
-		a.config.Log.Error("Agones interface of an adopted server process cannot be served: the process goes on without it", "process", s.id, "error", err)
+		a.config.Log.Error("the Agones interface of an adopted server process cannot be served: the process continues without it", "process", s.id, "error", err)
 	}
 }
 
