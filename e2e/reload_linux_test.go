@@ -132,7 +132,7 @@ func TestReloadUnderSystemd(t *testing.T) {
 	s.start()
 	manager.until("WATCHDOG=1")
 	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
-	manager.until("RELOADING=1\nMONOTONIC_USEC=", "STATUS=reads its settings again")
+	manager.until("RELOADING=1\nMONOTONIC_USEC=", "STATUS=reloads its settings")
 	manager.until("READY=1\n")
 	manager.until("WATCHDOG=1")
 }

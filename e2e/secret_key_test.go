@@ -70,7 +70,7 @@ func TestSecretKeyFile(t *testing.T) {
 	plain, err := os.ReadFile(filepath.Join(s.data, "cell.secret"))
 	must(t, err)
 	key, other := newSecretKey(t, s), newSecretKey(t, s)
-	if out, err := s.commandFails("secret-key", "create", key); err == nil || !strings.Contains(out, "there already") {
+	if out, err := s.commandFails("secret-key", "create", key); err == nil || !strings.Contains(out, "exists already") {
 		t.Errorf("over a key: %v, %s", err, out)
 	}
 	s.stop()

@@ -48,13 +48,16 @@ func (s *systemd) next() string {
 // until waits for a notification that has all of these parts.
 func (s *systemd) until(parts ...string) string {
 	s.t.Helper()
-	for {
+	for end := time.Now().Add(patience); ; {
 		told, missing := s.next(), false
 		for _, part := range parts {
 			missing = missing || !strings.Contains(told, part)
 		}
 		if !missing {
 			return told
+		}
+		if time.Now().After(end) { // the watchdog is fed all the time
+			s.t.Fatalf("no notification has %q; the last one was %q", parts, told)
 		}
 	}
 }

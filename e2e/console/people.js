@@ -84,7 +84,7 @@ try {
   await eve.page.click("#passkey");
   await eve.page.waitForSelector("#problem:not([hidden])");
   const unknown = await text(eve.page, "#problem");
-  assert.match(unknown, /not one of this service/);
+  assert.match(unknown, /not registered with this service/);
 
   // A copy of the authenticator signs in once with its counter; then the first one, whose counter is behind, is refused in the same words.
   await eve.session.send("WebAuthn.removeCredential", { authenticatorId: eve.authenticatorId, credentialId: copy.credentialId });
