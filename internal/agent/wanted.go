@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -55,7 +56,7 @@ func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 		return conf, err
 	}
 	if conf.Build != nil {
-		return conf, fmt.Errorf("Build: want none in a file, because launch paths are relative to --root")
+		return conf, errors.New("the field Build: want none in a file, because launch paths are relative to --root")
 	}
 	total := 0
 	for i, p := range conf.ServerProcesses {
