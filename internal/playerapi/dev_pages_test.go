@@ -1,10 +1,10 @@
 package playerapi_test
 
 import (
-	"github.com/musterhq/muster/internal/domain/flow"
 	"net/http"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 

@@ -3,7 +3,6 @@ package playerapi
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/musterhq/muster/internal/domain/flow"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"

@@ -1,11 +1,11 @@
 package cell
 
 import (
-	"github.com/musterhq/muster/internal/domain"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/playerflow"

@@ -2,11 +2,11 @@ package cell
 
 import (
 	"fmt"
-	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/flow"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )

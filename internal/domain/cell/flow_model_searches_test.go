@@ -2,9 +2,9 @@ package cell
 
 import (
 	"fmt"
-	"github.com/musterhq/muster/internal/domain"
 	"slices"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/quota"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // State has all records of fleets, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.

@@ -1,9 +1,8 @@
 package fleet
 
 import (
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // Compute finds a compute of a fleet.

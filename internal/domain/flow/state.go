@@ -3,10 +3,9 @@ package flow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // State has all records of player flow with their indexes. Snapshots do not contain the indexes: they are rebuilt from the records.

@@ -3,10 +3,9 @@ package flow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // Party finds a party.

@@ -1,12 +1,12 @@
 package hosting
 
 import (
-	"github.com/musterhq/muster/internal/domain/kernel"
 	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 

@@ -3,11 +3,10 @@ package placement
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/quota"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // State has all queues and placements, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.

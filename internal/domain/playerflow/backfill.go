@@ -1,11 +1,11 @@
 package playerflow
 
 import (
-	"github.com/musterhq/muster/internal/domain"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // dictionary numbers texts, so that columns contain numbers. A number is reused when its text is no longer used. Labels have the order of

@@ -1,12 +1,11 @@
 package session
 
 import (
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/searchindex"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // State has all game sessions and player sessions, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.

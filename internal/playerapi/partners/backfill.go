@@ -2,8 +2,8 @@ package partners
 
 import (
 	"context"
-	"github.com/musterhq/muster/internal/domain"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"

@@ -3,10 +3,10 @@ package partners
 import (
 	"cmp"
 	"context"
-	"github.com/musterhq/muster/internal/domain/flow"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/authentication"

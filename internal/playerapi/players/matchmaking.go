@@ -2,8 +2,8 @@ package players
 
 import (
 	"context"
-	"github.com/musterhq/muster/internal/domain"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"

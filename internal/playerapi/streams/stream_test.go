@@ -3,13 +3,13 @@ package streams
 import (
 	"bufio"
 	"encoding/binary"
-	"github.com/musterhq/muster/internal/domain/flow"
 	"io"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
