@@ -109,7 +109,7 @@ func TestBackupHasEverything(t *testing.T) {
 	if archive.Sum(got) != archive.Sum(want) || len(got) != len(want) {
 		t.Errorf("records %+v, want %+v", got, want)
 	}
-	if _, err := toFile(t.Context(), path, 0, c); !refused(err, domain.Conflict) {
+	if _, err := toFile(t.Context(), path, 0, c); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("over an existing file: %v", err)
 	}
 }
@@ -138,11 +138,6 @@ func TestAuditEntriesAreInABackup(t *testing.T) {
 	if _, _, err := Verify(file, cell.DefaultConfig(), nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("what is new alone is no backup: %v", err)
 	}
-}
-
-func refused(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
 }
 
 // A file with any changed byte, or without its end or beginning, is not accepted as a backup.
@@ -281,7 +276,7 @@ func TestUnfinishedBackup(t *testing.T) {
 			t.Errorf("%s: left %v, %v", what, left, err)
 		}
 	}
-	if _, err := toFile(t.Context(), path, 1<<62, c); !refused(err, domain.Overloaded) {
+	if _, err := toFile(t.Context(), path, 1<<62, c); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("without room: %v", err)
 	}
 	none("without room")
@@ -291,7 +286,7 @@ func TestUnfinishedBackup(t *testing.T) {
 		t.Errorf("interrupted: %v", err)
 	}
 	none("interrupted")
-	if _, err := toFile(t.Context(), "backup", 0, c); !refused(err, domain.Invalid) {
+	if _, err := toFile(t.Context(), "backup", 0, c); !domain.IsRefused(err, domain.Invalid) {
 		t.Errorf("a relative path: %v", err)
 	}
 	if err := os.WriteFile(path+partialSuffix, []byte("of a killed service"), 0o600); err != nil {

@@ -214,7 +214,7 @@ func (d *Door) unpack(ctx context.Context, build string, o object) error {
 	case isFull:
 		return d.failBuild(ctx, build, full.Reason)
 	}
-	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && (refusal.Reason == domain.NotFound || refusal.Reason == domain.Conflict) {
+	if domain.IsRefused(err, domain.NotFound, domain.Conflict) {
 		return nil // the build was deleted, or got its files in another way
 	}
 	return err
@@ -237,7 +237,7 @@ func (d *Door) failBuild(ctx context.Context, build, reason string) error {
 		reason = reason[:failureMax]
 	}
 	err := d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Failure: reason})
-	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
+	if domain.IsRefused(err, domain.NotFound) {
 		return nil
 	}
 	return err

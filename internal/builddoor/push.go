@@ -109,7 +109,7 @@ func (u *upload) commit() error {
 	if missing, ok := errors.AsType[*objects.MissingError](err); ok {
 		return u.answer(http.StatusConflict, Missing{Parts: missing.Digests})
 	}
-	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.Conflict {
+	if domain.IsRefused(err, domain.Conflict) {
 		return u.taken()
 	}
 	if err == nil {

@@ -215,7 +215,7 @@ func (p *past) Unwrap() error { return p.error }
 
 // gone adds to the refusal of an unknown object where to find its events.
 func gone(err error, kind, id string) error {
-	if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.NotFound {
+	if domain.IsRefused(err, domain.NotFound) {
 		return &past{err, link{"What is known of its past", eventsLink(kind, id).URL}}
 	}
 	return err

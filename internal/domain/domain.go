@@ -5,7 +5,9 @@
 package domain
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -48,6 +50,12 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 // Refuse returns a Refusal; format and args make its detail.
 func Refuse(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// IsRefused reports whether an error is, or wraps, a Refusal with one of the reasons.
+func IsRefused(err error, reasons ...Reason) bool {
+	r, ok := errors.AsType[*Refusal](err)
+	return ok && slices.Contains(reasons, r.Reason)
 }
 
 // Reason tells why a command was refused. The set is closed: every front door has an entry for each.

@@ -97,7 +97,7 @@ func TestAdvanceArchives(t *testing.T) {
 		t.Errorf("after 29 days it is %s", got)
 	}
 	advance(t, h, 2*24*time.Hour)
-	if _, err := h.PlayerSession(t.Context(), playerID(1)); !isRefusal(err, domain.NotFound) {
+	if _, err := h.PlayerSession(t.Context(), playerID(1)); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("after 31 days: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TestSeatsAreSoldOnce(t *testing.T) {
 				switch err := h.reserve(game, caller*each+i); {
 				case err == nil:
 					sold.Add(1)
-				case isRefusal(err, domain.Full):
+				case domain.IsRefused(err, domain.Full):
 					full.Add(1)
 				default:
 					t.Errorf("reserve: %v", err)
@@ -104,7 +104,7 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	if held := <-read; held != 1 {
 		t.Errorf("the read saw %d seats held, want 1", held)
 	}
-	if err := <-refused; !isRefusal(err, domain.NotFound) {
+	if err := <-refused; !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("the refusal became %v", err)
 	}
 	if err := <-wrote; err != nil {
@@ -180,7 +180,7 @@ func TestCloseUnderLoad(t *testing.T) {
 					acknowledged.Add(1)
 				case errors.Is(err, engine.ErrStopped):
 					return
-				case !isRefusal(err, domain.Full):
+				case !domain.IsRefused(err, domain.Full):
 					t.Errorf("reserve: %v", err)
 				}
 			}
@@ -279,7 +279,7 @@ func TestOverload(t *testing.T) {
 	}
 	overloaded := 0
 	for range 10 { // the others wait: ten in the queue, and some that were taken from it before
-		if err := <-answers; isRefusal(err, domain.Overloaded) {
+		if err := <-answers; domain.IsRefused(err, domain.Overloaded) {
 			overloaded++
 		}
 	}
@@ -294,9 +294,9 @@ func TestOverload(t *testing.T) {
 	}
 	close(release)
 	for range left {
-		if err := <-answers; isRefusal(err, domain.Overloaded) {
+		if err := <-answers; domain.IsRefused(err, domain.Overloaded) {
 			overloaded++
-		} else if !isRefusal(err, domain.NotFound) {
+		} else if !domain.IsRefused(err, domain.NotFound) {
 			t.Errorf("a waiting caller got %v", err)
 		}
 	}

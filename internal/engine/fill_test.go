@@ -234,7 +234,7 @@ func TestJoinerGetsTheArchive(t *testing.T) {
 	if err := c.answers(late, before); err != nil {
 		t.Errorf("before the copy: %v", err)
 	}
-	if _, err := late.GameSession(t.Context(), "nonsense"); !isRefusal(err, domain.NotFound) {
+	if _, err := late.GameSession(t.Context(), "nonsense"); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("a game session that never was: %v", err)
 	}
 	if _, err := late.AnswerArchive(t.Context(), &engine.ArchiveQuestion{Kind: archive.GameSession, ID: "x"}); !errors.Is(err, engine.ErrArchiveLacks) {
@@ -352,10 +352,10 @@ func TestNoArchiveToAsk(t *testing.T) {
 	late := c.open(config, disk, archivetest.NewMemory(1))
 	c.install(leader, late)
 	until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
-	if err := c.answers(late, gone); !isRefusal(err, domain.Overloaded) {
+	if err := c.answers(late, gone); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("a game session: %v", err)
 	}
-	if _, _, err := late.GameSessions(t.Context(), testFleet, hosting.GameFilter{}, hosting.GamePlace{}, 10); !isRefusal(err, domain.Overloaded) {
+	if _, _, err := late.GameSessions(t.Context(), testFleet, hosting.GameFilter{}, hosting.GamePlace{}, 10); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("a list: %v", err)
 	}
 	if err := c.lead(late, nil); err != nil {
@@ -369,7 +369,7 @@ func TestNoArchiveToAsk(t *testing.T) {
 	if err := c.answers(late, now); err != nil {
 		t.Errorf("after the loss was accepted: %v", err)
 	}
-	if _, err := late.GameSession(t.Context(), gone.games[0]); !isRefusal(err, domain.NotFound) {
+	if _, err := late.GameSession(t.Context(), gone.games[0]); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("after the loss was accepted: %v", err)
 	}
 }

@@ -180,8 +180,3 @@ func until(t *testing.T, what string, condition func() bool) {
 		}
 	}
 }
-
-func isRefusal(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
-}

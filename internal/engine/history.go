@@ -39,7 +39,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		record, found, err := e.archived(ctx, archiveKinds[kind], id)
 		// A damaged or incomplete archive may hide that the id is taken, and perhaps no node with the missing records can be reached. Most ids are
 		// new, and refusing all of them would stop every creation.
-		if err = ignoreDamage(err); err != nil && !isRefused(err, domain.Overloaded) {
+		if err = ignoreDamage(err); err != nil && !domain.IsRefused(err, domain.Overloaded) {
 			return err
 		}
 		var data []byte
@@ -49,7 +49,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		if err := claim.SetArchived(data, at); err != nil {
 			return err
 		}
-		if err := e.submit(ctx, cmd); !isRefused(err, domain.Stale) {
+		if err := e.submit(ctx, cmd); !domain.IsRefused(err, domain.Stale) {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (e *Engine) pinFleet(ctx context.Context, cmd *hosting.CreateGameSession) e
 			cmd.Fleet = id
 			return nil
 		}
-		if err = ignoreDamage(err); err != nil && !isRefused(err, domain.NotFound) && !isRefused(err, domain.Overloaded) {
+		if err = ignoreDamage(err); err != nil && !domain.IsRefused(err, domain.NotFound, domain.Overloaded) {
 			return err
 		}
 	}
@@ -93,11 +93,6 @@ func ignoreDamage(err error) error {
 var archiveKinds = map[kernel.ClaimKind]archive.Kind{
 	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
 	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange, kernel.AnAuditEntry: archive.AuditEntry,
-}
-
-func isRefused(err error, reason domain.Reason) bool {
-	r, ok := err.(*domain.Refusal)
-	return ok && r.Reason == reason
 }
 
 // GameSession finds a game session, live or ended. It refuses with NotFound.

@@ -161,7 +161,7 @@ func TestTokensStayTaken(t *testing.T) {
 		}
 	}
 	other := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "token-0", PlayersMax: 4, Parameters: 6}
-	if err := h.Do(t.Context(), other); !isRefusal(err, domain.TokenMismatch) {
+	if err := h.Do(t.Context(), other); !domain.IsRefused(err, domain.TokenMismatch) {
 		t.Errorf("other parameters for a token in the archive: %v", err)
 	}
 }

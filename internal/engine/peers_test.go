@@ -164,7 +164,7 @@ func TestAnyNode(t *testing.T) {
 		t.Errorf("the game session is %+v, %v", got, err)
 	}
 	err := c.members[2].Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"})
-	if !isRefusal(err, domain.Conflict) {
+	if !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("a location that exists: %v", err)
 	}
 	c.agree()
@@ -177,11 +177,11 @@ func TestNoLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.cut()
-	if err := c.members[1].Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !isRefusal(err, domain.Overloaded) {
+	if err := c.members[1].Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("a command: %v", err)
 	}
 	for _, m := range c.members {
-		if err := m.Read(t.Context(), func(*cell.View) error { t.Error("a stale read"); return nil }); !isRefusal(err, domain.Overloaded) {
+		if err := m.Read(t.Context(), func(*cell.View) error { t.Error("a stale read"); return nil }); !domain.IsRefused(err, domain.Overloaded) {
 			t.Errorf("a read: %v", err)
 		}
 	}
@@ -396,7 +396,7 @@ func TestRefusedBeforeItIsDecided(t *testing.T) {
 		t.Errorf("the command had its effect, and the error is %v", err)
 	}
 	short.Store(true)
-	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-y"}); !isRefusal(err, domain.Overloaded) {
+	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-y"}); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("a first attempt without room: %v", err)
 	}
 }

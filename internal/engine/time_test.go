@@ -37,7 +37,7 @@ func (h *house) status(n int) session.PlayerStatus {
 func (h *house) sync() {
 	h.t.Helper()
 	for range 2 {
-		if err := h.Do(h.t.Context(), &hosting.DeleteLocation{Name: "none"}); !isRefusal(err, domain.NotFound) {
+		if err := h.Do(h.t.Context(), &hosting.DeleteLocation{Name: "none"}); !domain.IsRefused(err, domain.NotFound) {
 			h.t.Fatal(err)
 		}
 	}

@@ -88,7 +88,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 
 // gameRefusal converts NotFound, which the core reports for archived game sessions, to the error that the game session has ended.
 func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error) error {
-	if r, ok := refused.(*domain.Refusal); !ok || r.Reason != domain.NotFound {
+	if !domain.IsRefused(refused, domain.NotFound) {
 		return refused
 	}
 	g, err := s.engine.GameSession(ctx, id)

@@ -80,7 +80,7 @@ func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.Describe
 		}
 		seen[id] = true
 		t, err := s.ticket(ctx, id)
-		if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
+		if domain.IsRefused(err, domain.NotFound) {
 			continue
 		}
 		if err != nil {
@@ -127,7 +127,7 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput) (*gamelift.AcceptMatchOutput, error) {
 	cmd := matchmaking.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
-		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.NotFound {
+		if domain.IsRefused(err, domain.NotFound) {
 			if t, lookErr := s.ticket(ctx, cmd.Ticket); lookErr == nil {
 				return nil, matchmaking.TicketCannotAnswer(t.Status)
 			}

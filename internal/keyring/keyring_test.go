@@ -240,10 +240,10 @@ func TestChangesAreInForceWhenTheyAreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Revoke(t.Context(), ops, kept.ID, false); !isRefusal(err, domain.Conflict) {
+	if _, err := x.Revoke(t.Context(), ops, kept.ID, false); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("the last admin key was revoked: %v", err)
 	}
-	if _, err := x.Revoke(t.Context(), ops, "MUSTNOTTHERE", true); !isRefusal(err, domain.NotFound) {
+	if _, err := x.Revoke(t.Context(), ops, "MUSTNOTTHERE", true); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("an unknown key was revoked: %v", err)
 	}
 	x.stop(t)
@@ -258,11 +258,6 @@ func TestChangesAreInForceWhenTheyAreAnswered(t *testing.T) {
 	}
 }
 
-func isRefusal(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
-}
-
 func TestRefusedKeys(t *testing.T) {
 	x := mustStart(t, t.TempDir())
 	defer x.stop(t)
@@ -272,7 +267,7 @@ func TestRefusedKeys(t *testing.T) {
 		"an end in the past": {Role: access.Admin, Expires: time.Now().Add(-time.Hour)}, "no network": {Role: access.Admin, Sources: []string{"lobby.example"}},
 		"many networks": {Role: access.Admin, Sources: manyNetworks()},
 	} {
-		if _, err := x.Create(t.Context(), ops, n); !isRefusal(err, domain.Invalid) {
+		if _, err := x.Create(t.Context(), ops, n); !domain.IsRefused(err, domain.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -387,7 +382,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := `{"Version":"2012-10-17","Statement":{"Sid":"Look","Effect":"Allow","Action":"gamelift:Describe*","Resource":"arn:aws:gamelift:*:*:fleet/fleet-a"}}`
-	if _, err := x.CreatePolicy(t.Context(), ops, PolicyChange{Name: "look", Document: []byte(`{"Version":"2012-10-17","Statement":[]}`)}); !isRefusal(err, domain.Invalid) {
+	if _, err := x.CreatePolicy(t.Context(), ops, PolicyChange{Name: "look", Document: []byte(`{"Version":"2012-10-17","Statement":[]}`)}); !domain.IsRefused(err, domain.Invalid) {
 		t.Errorf("a bad document: %v", err)
 	}
 	if _, err := x.CreatePolicy(t.Context(), ops, PolicyChange{Name: "look", Document: []byte(document)}); err != nil {
@@ -413,14 +408,14 @@ func TestPolicies(t *testing.T) {
 		t.Error("the policy is not in force")
 	}
 	c := x.Issue(identity.Session{Source: identity.FromKey, Holder: key.ID, Name: "build-1", Role: identity.Admin, Account: identity.DefaultAccount}, time.Hour)
-	if _, err := x.ExplainAccess(AccessQuestion{Who: c.ARN(), Action: "gamelift:DescribeBuild", Resource: fleet}, roles); !isRefusal(err, domain.NotFound) {
+	if _, err := x.ExplainAccess(AccessQuestion{Who: c.ARN(), Action: "gamelift:DescribeBuild", Resource: fleet}, roles); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("a session that was not used: %v", err)
 	}
 	if _, err := x.With(c.ID, c.Token, "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	check(c.ARN(), "gamelift:ListFleets", "*", false, "No statement allows it, and policies are attached to key:"+key.ID+".")
-	if _, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 2, Document: []byte(document)}); !isRefusal(err, domain.Conflict) {
+	if _, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 2, Document: []byte(document)}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("an update of another version: %v", err)
 	}
 	if p, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 1, Document: []byte(strings.Replace(document, "Allow", "Deny", 1))}); err != nil || p.Version != 2 || len(p.Attached) != 1 {
@@ -485,7 +480,7 @@ func TestUsesAreRecorded(t *testing.T) {
 	if len(uses) != 1 {
 		t.Fatalf("%d uses are to be recorded", len(uses))
 	}
-	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: make([]access.Use, access.UsesMax+1)}); !isRefusal(err, domain.Invalid) {
+	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: make([]access.Use, access.UsesMax+1)}); !domain.IsRefused(err, domain.Invalid) {
 		t.Errorf("too many uses at once: %v", err)
 	}
 	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: uses}); err != nil {

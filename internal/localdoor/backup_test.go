@@ -49,7 +49,7 @@ func TestStreamOverTheLocalDoor(t *testing.T) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	}
-	if _, err := c.Stream(t.Context(), StreamRequest{To: "refused"}); !refusedFor(err, domain.Conflict) {
+	if _, err := c.Stream(t.Context(), StreamRequest{To: "refused"}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("refused with %v", err)
 	}
 	in, err := c.Stream(t.Context(), StreamRequest{To: "cut"})

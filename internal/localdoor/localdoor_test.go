@@ -104,7 +104,7 @@ func TestKeysOverTheLocalDoor(t *testing.T) {
 	if text := h.log.String(); strings.Contains(text, made.Secret) || !strings.Contains(text, "access key revoked") {
 		t.Errorf("log: %s", text)
 	}
-	if _, err := c.Revoke(t.Context(), "MUSTNOTTHERE"); !refusedFor(err, domain.NotFound) {
+	if _, err := c.Revoke(t.Context(), "MUSTNOTTHERE"); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("an unknown key: %v", err)
 	}
 	for range 2 {
@@ -112,7 +112,7 @@ func TestKeysOverTheLocalDoor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Create(t.Context(), keyring.New{Role: access.Client}); !refusedFor(err, domain.LimitExceeded) {
+	if _, err := c.Create(t.Context(), keyring.New{Role: access.Client}); !domain.IsRefused(err, domain.LimitExceeded) {
 		t.Errorf("beyond the limit: %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestRefusalNamesTheFullDisk(t *testing.T) {
 	h := newHouse(t)
 	h.full.Store(true)
 	_, err := h.client(t).Create(t.Context(), keyring.New{Role: access.Client})
-	if !refusedFor(err, domain.Overloaded) || !strings.HasSuffix(err.Error(), "at the moment: no space left on the disk of /data") {
+	if !domain.IsRefused(err, domain.Overloaded) || !strings.HasSuffix(err.Error(), "at the moment: no space left on the disk of /data") {
 		t.Error(err)
 	}
 }
@@ -143,11 +143,6 @@ func TestRuns(t *testing.T) {
 	if c.Runs(t.Context()) {
 		t.Error("a service that has ended runs")
 	}
-}
-
-func refusedFor(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
 }
 
 // forge sends a request that change has altered after it was signed.

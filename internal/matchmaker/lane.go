@@ -342,7 +342,7 @@ func (l *lane) countRefused(cmd *matchmaking.ProposeMatches, err error) {
 func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 	for {
 		err := l.office.config.Engine.Do(ctx, cmd)
-		if refusal, ok := err.(*domain.Refusal); !ok || refusal.Reason != domain.Overloaded {
+		if !domain.IsRefused(err, domain.Overloaded) {
 			return err
 		}
 		select {

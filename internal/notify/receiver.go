@@ -275,7 +275,7 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 		return r.tryMatch(ctx, n)
 	}
 	p, err := e.Placement(ctx, n.Placement)
-	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
+	if domain.IsRefused(err, domain.NotFound) {
 		r.sender.config.Log.Error("a notification was dropped: its placement does not exist", "target", r.target(), "placement", n.Placement)
 		return nil
 	}

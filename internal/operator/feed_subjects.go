@@ -60,7 +60,7 @@ func (d *Door) feedScope(ctx context.Context, kind, id string, until domain.Time
 
 // absent returns err unless a record was not found, because the audit log may still have it.
 func absent(err error) error {
-	if isNotFound(err) {
+	if domain.IsRefused(err, domain.NotFound) {
 		return nil
 	}
 	return err
@@ -110,7 +110,7 @@ func (s *feedScope) gamesOn(ctx context.Context, fleetID, compute string) error 
 
 func (s *feedScope) compute(ctx context.Context, id string) error {
 	c, err := s.d.compute(ctx, id)
-	if isNotFound(err) { // it was registered once
+	if domain.IsRefused(err, domain.NotFound) { // it was registered once
 		c.FleetID, c.Name, _ = strings.Cut(id, "/")
 	} else if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *feedScope) host(ctx context.Context, id string) error {
 
 func (s *feedScope) process(ctx context.Context, id string) error {
 	x, err := s.d.explainProcess(ctx, id)
-	if isNotFound(err) {
+	if domain.IsRefused(err, domain.NotFound) {
 		return nil
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -184,7 +183,7 @@ func (d *Door) revokeHostToken(w http.ResponseWriter, r *http.Request, by access
 func (d *Door) revokeHostsOfToken(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
 	id := r.PathValue("id")
 	voided := d.engine.Do(r.Context(), &hosts.RevokeToken{ID: id})
-	if refusal, ok := errors.AsType[*domain.Refusal](voided); voided != nil && !(ok && refusal.Reason == domain.NotFound) {
+	if voided != nil && !domain.IsRefused(voided, domain.NotFound) {
 		return voided
 	}
 	var joined []hosts.Host

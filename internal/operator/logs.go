@@ -211,8 +211,7 @@ type Nodes interface {
 // connectedElsewhere returns the node connected to the agent of a process whose output could not be opened here, if that is the reason; empty
 // otherwise.
 func (d *Door) connectedElsewhere(ctx context.Context, r *http.Request, p loggedProcess, why error) (node string) {
-	refusal, ok := errors.AsType[*domain.Refusal](why)
-	if !ok || refusal.Reason != domain.Conflict || d.config.Nodes == nil || d.config.Nodes.Forwarded(r) {
+	if !domain.IsRefused(why, domain.Conflict) || d.config.Nodes == nil || d.config.Nodes.Forwarded(r) {
 		return ""
 	}
 	return d.config.Nodes.Connected(ctx, p.keys)

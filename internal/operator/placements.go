@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -44,7 +43,7 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 	}
 	game := session.GameSession{}
 	if p.Game != "" {
-		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !isNotFound(err) {
+		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !domain.IsRefused(err, domain.NotFound) {
 			return nil, err
 		}
 	}
@@ -147,9 +146,4 @@ func attempts(p *placement.Placement) (n int) {
 		}
 	}
 	return n
-}
-
-func isNotFound(err error) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == domain.NotFound
 }

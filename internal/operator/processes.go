@@ -46,7 +46,7 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 	x.fact("game session", p.Game)
 	var game session.GameSession
 	if p.Game != "" {
-		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !isNotFound(err) {
+		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !domain.IsRefused(err, domain.NotFound) {
 			return nil, err
 		}
 	}

@@ -57,7 +57,7 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ended, err := d.logOut(r, p.Name, &said)
-	if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Conflict {
+	if domain.IsRefused(err, domain.Conflict) {
 		refuseLogout(w, http.StatusBadRequest, "the logout_token was used before")
 		return
 	}

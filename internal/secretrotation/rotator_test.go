@@ -83,11 +83,6 @@ func (x *machine) state(number uint32) Document {
 	return d
 }
 
-func isRefusal(err error, reason domain.Reason) bool {
-	refusal, ok := errors.AsType[*domain.Refusal](err)
-	return ok && refusal.Reason == reason
-}
-
 func (x *machine) eventually(what string, is func() bool) {
 	x.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
@@ -105,7 +100,7 @@ func TestRotation(t *testing.T) {
 	}
 	session := x.keys.Issue(identity.Session{Source: identity.FromKey, Holder: old.ID, Role: access.Admin, Account: identity.DefaultAccount}, 36*time.Hour)
 	for _, overlap := range []time.Duration{time.Minute, -time.Hour, 400 * 24 * time.Hour} {
-		if _, err := x.Rotate(t.Context(), ops, overlap); !isRefusal(err, domain.Invalid) {
+		if _, err := x.Rotate(t.Context(), ops, overlap); !domain.IsRefused(err, domain.Invalid) {
 			t.Errorf("an overlap of %s: %v", overlap, err)
 		}
 		if _, ok := x.secret.At(2); ok {
@@ -126,10 +121,10 @@ func TestRotation(t *testing.T) {
 	if use := x.state(1).LastUse; use == nil || use.Purpose != "temporary credentials" {
 		t.Errorf("last use %+v", use)
 	}
-	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 2}); !isRefusal(err, domain.Conflict) {
+	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 2}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("the one that signs was retired: %v", err)
 	}
-	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 9}); !isRefusal(err, domain.NotFound) {
+	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 9}); !domain.IsRefused(err, domain.NotFound) {
 		t.Errorf("an unknown one was retired: %v", err)
 	}
 
@@ -187,7 +182,7 @@ func TestRetirement(t *testing.T) {
 	if _, err := x.keys.With(session.ID, session.Token, "192.0.2.1"); err != nil {
 		t.Errorf("after a dry run: %v", err)
 	}
-	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 1, RevokeKeys: true}); !isRefusal(err, domain.Conflict) {
+	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 1, RevokeKeys: true}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("the last admin key was revoked: %v", err)
 	}
 	done, err := x.Retire(t.Context(), ops, Retirement{Number: 1})
@@ -217,7 +212,7 @@ func TestMostGenerations(t *testing.T) {
 	for n := 1; n < access.SecretsMax; n++ {
 		x.rotate(0)
 	}
-	if _, err := x.Rotate(t.Context(), ops, 0); !isRefusal(err, domain.LimitExceeded) {
+	if _, err := x.Rotate(t.Context(), ops, 0); !domain.IsRefused(err, domain.LimitExceeded) {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	if _, err := x.Retire(t.Context(), ops, Retirement{Number: 1}); err != nil {

@@ -152,7 +152,7 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 func (l *link) stopBackfill(ctx context.Context, r *request) error {
 	key := l.process.key
 	err := l.process.server.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: r.ticket, Server: &key})
-	if !refusedAs(err, domain.NotFound) {
+	if !domain.IsRefused(err, domain.NotFound) {
 		return err
 	}
 	old, lookErr := l.process.server.engine.Ticket(ctx, r.ticket)

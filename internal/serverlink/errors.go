@@ -53,8 +53,3 @@ func connectStatus(err error) int {
 	}
 	return http.StatusForbidden // the fleet or compute was removed meanwhile
 }
-
-func refusedAs(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
-}

@@ -173,12 +173,12 @@ func (p *process) look(take func(now fleet.Process, ok bool)) error {
 
 // ifArchived handles a player session that has left memory since it ended.
 func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.PlayerSessionID, decide func(*hosting.PlayerSession) error) error {
-	if !refusedAs(err, domain.NotFound) {
+	if !domain.IsRefused(err, domain.NotFound) {
 		return err
 	}
 	old, lookErr := l.process.server.engine.PlayerSession(ctx, id)
 	switch {
-	case refusedAs(lookErr, domain.NotFound), lookErr == nil && old.GameID != game:
+	case domain.IsRefused(lookErr, domain.NotFound), lookErr == nil && old.GameID != game:
 		return err
 	case lookErr != nil:
 		return lookErr

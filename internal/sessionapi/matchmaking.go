@@ -208,7 +208,7 @@ func (d *Door) acceptMatch(ctx context.Context, r *request, in *acceptMatchReque
 
 // endedTicket reports that a ticket has ended where the core, which no longer has archived ones, reports that it does not exist.
 func (d *Door) endedTicket(ctx context.Context, r *request, id string, refused error, because func(matchmaking.Status) error) error {
-	if !isRefused(refused, domain.NotFound) {
+	if !domain.IsRefused(refused, domain.NotFound) {
 		return refused
 	}
 	t, err := d.ticket(ctx, r, id)

@@ -145,7 +145,7 @@ func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionReq
 	cmd := hosting.ReleasePlayer{Player: id, By: r.principal.Maker()}
 	err = d.engine.Do(ctx, &cmd)
 	p := cmd.Released
-	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago
+	if domain.IsRefused(err, domain.WrongPlayerState, domain.NotFound) { // connected, or gone long ago
 		p, err = d.engine.PlayerSession(ctx, id)
 		if err == nil && !r.principal.Maker().MayTouch(p.Maker) {
 			err = domain.Refuse(domain.NotFound, "player session %s not found", excerpt.Short(in.PlayerSessionID))

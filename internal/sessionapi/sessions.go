@@ -2,7 +2,6 @@ package sessionapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -136,7 +135,7 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 
 // ended reports that a game session has ended where the core, which no longer has archived ones, reports that it does not exist.
 func (d *Door) ended(ctx context.Context, id session.ID, refused error) error {
-	if !isRefused(refused, domain.NotFound) {
+	if !domain.IsRefused(refused, domain.NotFound) {
 		return refused
 	}
 	g, err := d.engine.GameSession(ctx, id)
@@ -144,9 +143,4 @@ func (d *Door) ended(ctx context.Context, id session.ID, refused error) error {
 		return err // NotFound as well, or worse
 	}
 	return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
-}
-
-func isRefused(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
 }

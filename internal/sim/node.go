@@ -88,7 +88,7 @@ func (n *node) claim(cmd kernel.Claim) {
 	}
 	n.lookUp(cmd, func() {
 		n.submit(cmd, func(err error) {
-			if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
+			if domain.IsRefused(err, domain.Stale) {
 				n.claim(cmd)
 				return
 			}

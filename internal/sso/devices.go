@@ -82,7 +82,7 @@ func (d *Door) startDeviceAuthorization(w http.ResponseWriter, r *http.Request) 
 	var err error
 	for range userCodeTries {
 		cmd.UserCode = newUserCode()
-		if err = d.config.Engine.Do(r.Context(), &cmd); !isRefused(err, domain.Conflict) {
+		if err = d.config.Engine.Do(r.Context(), &cmd); !domain.IsRefused(err, domain.Conflict) {
 			break
 		}
 	}
@@ -92,11 +92,6 @@ func (d *Door) startDeviceAuthorization(w http.ResponseWriter, r *http.Request) 
 	shown := shownCode(cmd.UserCode)
 	at := d.base(r) + devicePath
 	return deviceWaits{token, shown, at, at + "?user_code=" + shown, int(domaingrants.DeviceLife.Seconds()), pollInterval}, nil
-}
-
-func isRefused(err error, reason domain.Reason) bool {
-	p, ok := refusalOf(err)
-	return ok && p.Reason == reason
 }
 
 // hashOf returns the hash of a device's code that the state has.
@@ -146,10 +141,10 @@ func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn str
 	}
 	err = d.config.Engine.Do(r.Context(), &domaingrants.CollectDevice{Code: hashOf(token), Client: x.Client})
 	switch {
-	case isRefused(err, domain.Conflict):
+	case domain.IsRefused(err, domain.Conflict):
 		d.stolen(r, "device code", device.SignIn)
 		return "", false, invalidGrant.because("The device code was used before.")
-	case isRefused(err, domain.NotFound):
+	case domain.IsRefused(err, domain.NotFound):
 		return "", false, expiredToken.because("The device request has expired.")
 	case err != nil:
 		return "", false, d.failure("CreateToken", internalServer, err)

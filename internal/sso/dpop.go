@@ -54,11 +54,11 @@ type proof struct {
 func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
 	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{Kind: domaingrants.Proof, ID: x.id, SignIn: signIn, Expires: domain.TimeOf(x.expires)})
 	switch {
-	case isRefused(err, domain.Conflict):
+	case domain.IsRefused(err, domain.Conflict):
 		return d.wrongLogin(r, loginInvalid, "DPoP: the proof was used before: want a new one with each request")
-	case isRefused(err, domain.NotFound):
+	case domain.IsRefused(err, domain.NotFound):
 		return loginInvalid.because("DPoP: the proof is too old, or the clock is wrong")
-	case isRefused(err, domain.LimitExceeded):
+	case domain.IsRefused(err, domain.LimitExceeded):
 		return loginTooMany.because("Too many proofs of this sign-in session.")
 	case err != nil:
 		return d.failure("CreateOAuth2Token", loginFailed, err)

@@ -150,10 +150,10 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 func (d *Door) spend(r *http.Request, id, signIn string, expires time.Time) *problem {
 	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{ID: id, SignIn: signIn, Expires: domain.TimeOf(expires)})
 	switch {
-	case isRefused(err, domain.Conflict):
+	case domain.IsRefused(err, domain.Conflict):
 		d.stolen(r, "authorization code", signIn)
 		return invalidGrant.because("The authorization code was used before.")
-	case isRefused(err, domain.NotFound):
+	case domain.IsRefused(err, domain.NotFound):
 		return invalidGrant.because("The authorization code has expired.")
 	case err != nil:
 		return d.failure("CreateToken", internalServer, err)

@@ -33,7 +33,7 @@ func (m *member) replace() {
 		if err == nil {
 			return
 		}
-		if !isRefusal(err, domain.Conflict) || time.Now().After(end) {
+		if !domain.IsRefused(err, domain.Conflict) || time.Now().After(end) {
 			m.t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestReplaceAuthorityNeedsAllNodes(t *testing.T) {
 	old := first.stored(dirs[0])
 	third.end()
 	_, err := second.Change(t.Context(), node.Change{Do: node.Replace})
-	if !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), "node "+third.ID()+" does not take part") {
+	if !domain.IsRefused(err, domain.Conflict) || !strings.Contains(err.Error(), "node "+third.ID()+" does not take part") {
 		t.Errorf("replaced without a node: %v", err)
 	}
 	if a := first.stored(dirs[0]); a.Fingerprint() != old.Fingerprint() || a.Replacing() != trust.NotReplaced {

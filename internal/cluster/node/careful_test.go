@@ -38,7 +38,7 @@ func TestPromoteWaitsForTheObserver(t *testing.T) {
 		a.create(name)
 	}
 	_, err := a.Change(t.Context(), node.Change{Do: node.Promote, Node: b.ID()})
-	if !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), "behind") {
+	if !domain.IsRefused(err, domain.Conflict) || !strings.Contains(err.Error(), "behind") {
 		t.Errorf("promoted while it was behind: %v", err)
 	}
 	close(read)
@@ -50,7 +50,7 @@ func TestPromoteWaitsForTheObserver(t *testing.T) {
 		if _, voters, _ := roles(s); err == nil && voters == 1 {
 			break
 		}
-		if err != nil && !isRefusal(err, domain.Conflict) || time.Now().After(end) {
+		if err != nil && !domain.IsRefused(err, domain.Conflict) || time.Now().After(end) {
 			t.Fatalf("promoted after it has caught up: %v", err)
 		}
 	}

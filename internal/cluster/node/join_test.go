@@ -111,7 +111,7 @@ func TestTokenOfARemovedNode(t *testing.T) {
 		t.Errorf("the removed node was admitted again: %q", why)
 	}
 	// A request that another member had checked before the removal.
-	if _, err := first.Change(t.Context(), node.Change{Do: node.Add, Node: "absent", Address: "127.0.0.1:9", Token: "gone"}); !isRefusal(err, domain.Conflict) {
+	if _, err := first.Change(t.Context(), node.Change{Do: node.Add, Node: "absent", Address: "127.0.0.1:9", Token: "gone"}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("added with a void token: %v", err)
 	}
 	if s := first.Status(); len(s.Members) != 1 {

@@ -172,11 +172,6 @@ func roles(s node.Status) (leaders, voters, observers int) {
 	return leaders, voters, observers
 }
 
-func isRefusal(err error, reason domain.Reason) bool {
-	r, ok := errors.AsType[*domain.Refusal](err)
-	return ok && r.Reason == reason
-}
-
 // One directory begins a cluster. Others join with tokens and get a vote once they have caught up. All of them return after a restart with
 // other addresses, and a removed node is refused.
 func TestClusterOfThree(t *testing.T) {
@@ -200,7 +195,7 @@ func TestClusterOfThree(t *testing.T) {
 		t.Errorf("the observer has a vote: %+v", two.Members)
 	}
 	s, err := third.Change(t.Context(), node.Change{Do: node.Promote, Node: third.ID()})
-	for isRefusal(err, domain.Conflict) && strings.Contains(err.Error(), "missing") { // the leader has not heard of it yet
+	for domain.IsRefused(err, domain.Conflict) && strings.Contains(err.Error(), "missing") { // the leader has not heard of it yet
 		time.Sleep(10 * time.Millisecond)
 		s, err = third.Change(t.Context(), node.Change{Do: node.Promote, Node: third.ID()})
 	}
@@ -225,7 +220,7 @@ func TestClusterOfThree(t *testing.T) {
 
 	// The answer to a removal, and its entry in the audit log, would be lost with the node.
 	for _, m := range []*member{first, second, third} {
-		if _, err := m.Change(t.Context(), node.Change{Do: node.Remove, Node: m.ID()}); !isRefusal(err, domain.Invalid) || !strings.Contains(err.Error(), "at another node") {
+		if _, err := m.Change(t.Context(), node.Change{Do: node.Remove, Node: m.ID()}); !domain.IsRefused(err, domain.Invalid) || !strings.Contains(err.Error(), "at another node") {
 			t.Errorf("%s removes itself: %v", m.ID(), err)
 		}
 	}
@@ -252,7 +247,7 @@ func TestClusterOfThree(t *testing.T) {
 	if err := removed.Do(ctx, &hosting.CreateLocation{Name: "custom-5"}); err == nil {
 		t.Errorf("a removed node changed the cluster")
 	}
-	if _, err := left[0].Change(t.Context(), node.Change{Do: node.Remove, Node: "unknown"}); !isRefusal(err, domain.Conflict) {
+	if _, err := left[0].Change(t.Context(), node.Change{Do: node.Remove, Node: "unknown"}); !domain.IsRefused(err, domain.Conflict) {
 		t.Errorf("the removal of an unknown node: %v", err)
 	}
 }

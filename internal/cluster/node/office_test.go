@@ -34,7 +34,7 @@ func TestLeaderWithoutRoom(t *testing.T) {
 	short.Store(true)
 	b.until("another leader", func(s node.Status) bool { return s.Leader != "" && s.Leader != a.ID() })
 	for err := error(nil); ; {
-		if err = b.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !isRefusal(err, domain.Overloaded) {
+		if err = b.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !domain.IsRefused(err, domain.Overloaded) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -79,7 +79,7 @@ func TestWhyAnObserverHasNoVote(t *testing.T) {
 	}
 	a.until("the reason of the node that waits", func(s node.Status) bool { return strings.Contains(noVote(s, d.ID()), gone+" is missing") })
 	a.until("the reason of the observer", func(s node.Status) bool { return strings.Contains(noVote(s, e.ID()), "--observer") })
-	if _, err := d.Change(t.Context(), node.Change{Do: node.Promote, Node: d.ID()}); !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), gone+" is missing") {
+	if _, err := d.Change(t.Context(), node.Change{Do: node.Promote, Node: d.ID()}); !domain.IsRefused(err, domain.Conflict) || !strings.Contains(err.Error(), gone+" is missing") {
 		t.Errorf("promoted while a voter was missing: %v", err)
 	}
 	if _, err := a.Change(t.Context(), node.Change{Do: node.Remove, Node: gone}); err != nil {
@@ -174,7 +174,7 @@ func TestLocateRefuses(t *testing.T) {
 	} {
 		a.until("the member", func(s node.Status) bool { return len(s.Members) == 2 })
 		_, err := a.Change(t.Context(), node.Change{Do: node.Locate, Node: x.node, Address: x.address})
-		if !isRefusal(err, x.reason) || !strings.Contains(err.Error(), x.says) {
+		if !domain.IsRefused(err, x.reason) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("node %q at %q: %v; want %v with %q", x.node, x.address, err, x.reason, x.says)
 		}
 	}

@@ -1,8 +1,6 @@
 package playerflow
 
 import (
-	"errors"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -56,7 +54,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 	start := &matchmaking.StartMatchBackfill{Configuration: c.Name, ID: id, Players: players, Game: x.Game, Slots: cmd.Slots, Owner: matchmaking.InstanceOwned, Unmatched: true}
 	begin, err := t.matchmaking.CheckBackfill(start)
 	if err != nil {
-		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {
+		if domain.IsRefused(err, domain.Overloaded) {
 			return err // not the caller's fault; a retry may succeed
 		}
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance %s cannot be backfilled: %v", cmd.Instance, err)
