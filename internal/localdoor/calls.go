@@ -163,5 +163,7 @@ func (d *Door) revokeCredentials(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, d.config.Keys.RevokeCredentials(ctx, in.Revocation(by))
+	err = d.config.Keys.RevokeCredentials(ctx, in.Revocation(by))
+	d.config.Audit.Refused(ctx, err)
+	return struct{}{}, err
 }

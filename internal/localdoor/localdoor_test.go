@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -124,6 +126,33 @@ func TestRefusalNamesTheFullDisk(t *testing.T) {
 	_, err := h.client(t).Create(t.Context(), keyring.New{Role: access.Client})
 	if !domain.IsRefused(err, domain.Overloaded) || !strings.HasSuffix(err.Error(), "at the moment: no space left on the disk of /data") {
 		t.Error(err)
+	}
+}
+
+// The audit log has every change that was refused.
+func TestRefusedChangesAreRecorded(t *testing.T) {
+	h := newHouse(t)
+	log := audit.NewLog(h.engine, t.TempDir(), time.Now, slog.New(slog.DiscardHandler))
+	h.door.config.Audit = log
+	c := h.client(t)
+	if _, err := c.Revoke(t.Context(), "MUSTNOTTHERE"); !domain.IsRefused(err, domain.NotFound) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	if err := c.RevokeCredentials(t.Context(), keyring.Credentials{}); !domain.IsRefused(err, domain.Invalid) {
+		t.Errorf("credentials of none: %v", err)
+	}
+	log.Close()
+	page, err := audit.Read(t.Context(), h.engine, audit.Filter{Refused: true}, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused []string
+	for _, e := range page.Entries {
+		refused = append(refused, e.What)
+	}
+	slices.Sort(refused)
+	if want := []string{"keys revoke", "keys revoke-credentials"}; !slices.Equal(refused, want) {
+		t.Errorf("refused %q, want %q", refused, want)
 	}
 }
 
