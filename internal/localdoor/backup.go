@@ -2,11 +2,8 @@ package localdoor
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
-
-	"github.com/musterhq/muster/internal/domain"
 )
 
 const storedPath = "/v1/backup/stored"
@@ -19,9 +16,9 @@ type StoredBackup struct {
 }
 
 func (d *Door) stored(r *http.Request, body []byte) (any, error) {
-	var in StoredBackup
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	in, err := read[StoredBackup](body)
+	if err != nil {
+		return nil, err
 	}
 	return struct{}{}, d.config.Stored(r.Context(), in)
 }

@@ -69,6 +69,8 @@ func notOurs(err error, dir string) error {
 	return err
 }
 
+func (c *Client) sender() sender { return sender{c.user, c.Reason} }
+
 // Runs reports whether the service answers. An earlier release does not know this request, so it is asked for its keys.
 func (c *Client) Runs(ctx context.Context) bool {
 	if c.call(ctx, runsPath, struct{}{}, &struct{}{}) == nil {
@@ -87,7 +89,7 @@ func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 // Create makes a key. It works when Create returns.
 func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
 	n.ID = cmp.Or(n.ID, identity.NewKeyID())
-	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user, n.Expires, n.Sources, c.Reason}, &d); err != nil {
+	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, n.Expires, n.Sources, c.sender()}, &d); err != nil {
 		return d, err
 	}
 	d.Secret, err = c.Secret(&d)
@@ -96,14 +98,14 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 
 // Revoke revokes a key. When it returns, every door refuses the key.
 func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
-	err = c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
+	err = c.call(ctx, revokePath, revokeRequest{id, c.sender()}, &d)
 	return d, err
 }
 
 // Rotate makes the successor of a key. Both work when Rotate returns.
 func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rotated, err error) {
 	x.Successor = cmp.Or(x.Successor, identity.NewKeyID())
-	if err := c.call(ctx, rotatePath, rotateRequest{x.ID, x, c.user, c.Reason}, &d); err != nil {
+	if err := c.call(ctx, rotatePath, rotateRequest{x.ID, x, c.sender()}, &d); err != nil {
 		return d, err
 	}
 	d.Successor.Secret, err = c.Secret(&d.Successor)
@@ -112,19 +114,19 @@ func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rota
 
 // FinishRotation revokes a key that has a successor. When it returns, every door refuses the key.
 func (c *Client) FinishRotation(ctx context.Context, id string) (d keyring.Document, err error) {
-	err = c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
+	err = c.call(ctx, finishPath, revokeRequest{id, c.sender()}, &d)
 	return d, err
 }
 
 // Limit changes the limits of a key. When it returns, every door enforces them.
 func (c *Client) Limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
-	err = c.call(ctx, limitPath, limitRequest{x.ID, x, c.user, c.Reason}, &d)
+	err = c.call(ctx, limitPath, limitRequest{x.ID, x, c.sender()}, &d)
 	return d, err
 }
 
 // RevokeCredentials revokes temporary credentials. When it returns, every door of the node refuses them.
 func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) error {
-	return c.call(ctx, revokeCredentialsPath, revokeCredentialsRequest{x, c.user, c.Reason}, &struct{}{})
+	return c.call(ctx, revokeCredentialsPath, revokeCredentialsRequest{x, c.sender()}, &struct{}{})
 }
 
 // Secret derives the secret of a key.

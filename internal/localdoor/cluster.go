@@ -2,7 +2,6 @@ package localdoor
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -24,15 +23,9 @@ const (
 	statusPath    = "/v1/cluster/status"
 )
 
-type userRequest struct {
-	User   string `json:"user"`
-	Reason string `json:"reason,omitempty"`
-}
-
 type changeRequest struct {
 	node.Change
-	User   string `json:"user"`
-	Reason string `json:"reason,omitempty"`
+	sender
 }
 
 type joinTokenAnswer struct {
@@ -53,28 +46,20 @@ func (d *Door) cluster() (Cluster, error) {
 }
 
 func (d *Door) joinToken(r *http.Request, body []byte) (any, error) {
-	var in userRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, domain.Refuse(domain.Invalid, "%s", err)
-	}
 	c, err := d.cluster()
 	if err != nil {
 		return nil, err
 	}
-	by := byUser(r, in.User)
-	ctx, err := recorded(r, by, "cluster join-token", in.Reason)
-	if err != nil {
-		return nil, err
-	}
-	text, err := c.NewJoinToken(ctx, by)
-	d.config.Audit.Refused(ctx, err)
-	return joinTokenAnswer{text}, err
+	return changing(d, "cluster join-token", func(ctx context.Context, by access.Actor, _ *sender) (any, error) {
+		text, err := c.NewJoinToken(ctx, by)
+		return joinTokenAnswer{text}, err
+	})(r, body)
 }
 
 func (d *Door) change(r *http.Request, body []byte) (any, error) {
-	var in changeRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	in, err := read[changeRequest](body)
+	if err != nil {
+		return nil, err
 	}
 	c, err := d.cluster()
 	if err != nil {
@@ -108,18 +93,18 @@ func (d *Door) status(r *http.Request, _ []byte) (any, error) {
 // JoinToken makes a token with which one node may join the cluster within the next hour.
 func (c *Client) JoinToken(ctx context.Context) (text string, err error) {
 	var answer joinTokenAnswer
-	err = c.call(ctx, joinTokenPath, userRequest{c.user, c.Reason}, &answer)
+	err = c.call(ctx, joinTokenPath, c.sender(), &answer)
 	return answer.Token, err
 }
 
 // ChangeCluster changes the members of the cluster or its leader, and returns the resulting status.
 func (c *Client) ChangeCluster(ctx context.Context, change node.Change) (s node.Status, err error) {
-	err = c.call(ctx, changePath, changeRequest{change, c.user, c.Reason}, &s)
+	err = c.call(ctx, changePath, changeRequest{change, c.sender()}, &s)
 	return s, err
 }
 
 // ClusterStatus returns the leader's view of the cluster, or this node's if no leader can be reached.
 func (c *Client) ClusterStatus(ctx context.Context) (s node.Status, err error) {
-	err = c.call(ctx, statusPath, userRequest{User: c.user}, &s)
+	err = c.call(ctx, statusPath, c.sender(), &s)
 	return s, err
 }

@@ -106,17 +106,17 @@ func Open(c Config) (*Door, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+runsPath, d.wrap(runs))
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
-	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
-	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
-	mux.HandleFunc("POST "+rotatePath, d.wrap(d.rotate))
-	mux.HandleFunc("POST "+finishPath, d.wrap(d.finish))
-	mux.HandleFunc("POST "+limitPath, d.wrap(d.limit))
-	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
+	mux.HandleFunc("POST "+createPath, d.wrap(changing(d, "keys create", d.create)))
+	mux.HandleFunc("POST "+revokePath, d.wrap(changing(d, "keys revoke", d.revoke)))
+	mux.HandleFunc("POST "+rotatePath, d.wrap(changing(d, "keys rotate", d.rotate)))
+	mux.HandleFunc("POST "+finishPath, d.wrap(changing(d, "keys rotate --finish", d.finish)))
+	mux.HandleFunc("POST "+limitPath, d.wrap(changing(d, "keys limit", d.limit)))
+	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(changing(d, "keys revoke-credentials", d.revokeCredentials)))
 	d.policyPaths(mux)
 	d.secretPaths(mux)
 	d.clusterPaths(mux)
-	mux.HandleFunc("POST "+supportPath, d.wrapSlow(d.support))
-	mux.HandleFunc("POST "+reloadPath, d.wrap(d.reload))
+	mux.HandleFunc("POST "+supportPath, d.wrapSlow(changing(d, "support-bundle", d.support)))
+	mux.HandleFunc("POST "+reloadPath, d.wrap(changing(d, "reload", d.reload)))
 	mux.HandleFunc("POST "+storedPath, d.wrap(d.stored))
 	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))
 	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))
@@ -147,20 +147,23 @@ func (d *Door) Close(ctx context.Context) error {
 	return err
 }
 
+// call carries out a request whose sender holds the secret.
+type call func(r *http.Request, body []byte) (answer any, err error)
+
 // wrap checks that the sender of a request holds the secret, and signs the answer.
-func (d *Door) wrap(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+func (d *Door) wrap(do call) http.HandlerFunc {
 	return d.handle(do, func(http.ResponseWriter) {})
 }
 
 // wrapSlow is wrap for operations that may take any time. They end when the caller disconnects.
-func (d *Door) wrapSlow(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+func (d *Door) wrapSlow(do call) http.HandlerFunc {
 	return d.handle(do, func(w http.ResponseWriter) {
 		c := http.NewResponseController(w)
 		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}) // they fail if the connection is closed
 	})
 }
 
-func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accepted func(http.ResponseWriter)) http.HandlerFunc {
+func (d *Door) handle(do call, accepted func(http.ResponseWriter)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, by, ok := d.proven(w, r)
 		if !ok {

@@ -3,10 +3,8 @@ package localdoor
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/atomicfile"
@@ -48,17 +46,4 @@ func readServiceFile(dir string) (f serviceFile, err error) {
 		return f, fmt.Errorf("%s has format %d, but this release reads format %d: use the muster of the running service", path, f.Format, fileFormat)
 	}
 	return f, nil
-}
-
-// limitedConn releases its slot once.
-type limitedConn struct {
-	net.Conn
-	leave func()
-	once  sync.Once
-}
-
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.leave)
-	return err
 }

@@ -2,6 +2,7 @@ package localdoor
 
 import (
 	"net"
+	"sync"
 )
 
 // limited limits the connections of a listener.
@@ -28,4 +29,17 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			_ = c.Close()
 		}
 	}
+}
+
+// limitedConn releases its slot once.
+type limitedConn struct {
+	net.Conn
+	leave func()
+	once  sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.leave)
+	return err
 }

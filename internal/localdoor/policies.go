@@ -2,10 +2,8 @@ package localdoor
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/keyring"
 )
@@ -25,60 +23,41 @@ const (
 type policyRequest struct {
 	keyring.PolicyChange
 	Target string `json:"target,omitempty"` // to attach to, or detach from
-	User   string `json:"user"`
-	Reason string `json:"reason,omitempty"`
+	sender
 }
 
 func (d *Door) policyPaths(mux *http.ServeMux) {
 	keys := d.config.Keys
 	mux.HandleFunc("POST "+policiesPath, d.wrap(func(r *http.Request, _ []byte) (any, error) { return keys.Policies(r.Context()) }))
 	mux.HandleFunc("POST "+policyPath, d.wrap(func(r *http.Request, body []byte) (any, error) {
-		var in policyRequest
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, domain.Refuse(domain.Invalid, "%s", err)
-		}
-		return keys.Policy(r.Context(), in.Name)
-	}))
-	mux.HandleFunc("POST "+createPolicyPath, d.changesPolicy("policies create", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
-		return keys.CreatePolicy(ctx, by, in.PolicyChange)
-	}))
-	mux.HandleFunc("POST "+updatePolicyPath, d.changesPolicy("policies update", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
-		return keys.UpdatePolicy(ctx, by, in.Name, in.PolicyChange)
-	}))
-	mux.HandleFunc("POST "+deletePolicyPath, d.changesPolicy("policies delete", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
-		return struct{}{}, keys.DeletePolicy(ctx, by, in.Name)
-	}))
-	mux.HandleFunc("POST "+attachPolicyPath, d.changesPolicy("policies attach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
-		return struct{}{}, keys.AttachPolicy(ctx, by, in.Name, in.Target)
-	}))
-	mux.HandleFunc("POST "+detachPolicyPath, d.changesPolicy("policies detach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
-		return struct{}{}, keys.DetachPolicy(ctx, by, in.Name, in.Target)
-	}))
-	mux.HandleFunc("POST "+explainAccessPath, d.wrap(func(_ *http.Request, body []byte) (any, error) {
-		var in keyring.AccessQuestion
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, domain.Refuse(domain.Invalid, "%s", err)
-		}
-		return keys.ExplainAccess(in, d.config.RolesOf)
-	}))
-}
-
-// changesPolicy serves a change of a policy, which the audit log records.
-func (d *Door) changesPolicy(operation string, do func(context.Context, access.Actor, *policyRequest) (any, error)) http.HandlerFunc {
-	return d.wrap(func(r *http.Request, body []byte) (any, error) {
-		var in policyRequest
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, domain.Refuse(domain.Invalid, "%s", err)
-		}
-		by := byUser(r, in.User)
-		ctx, err := recorded(r, by, operation, in.Reason)
+		in, err := read[policyRequest](body)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := do(ctx, by, &in)
-		d.config.Audit.Refused(ctx, err)
-		return answer, err
-	})
+		return keys.Policy(r.Context(), in.Name)
+	}))
+	mux.HandleFunc("POST "+createPolicyPath, d.wrap(changing(d, "policies create", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return keys.CreatePolicy(ctx, by, in.PolicyChange)
+	})))
+	mux.HandleFunc("POST "+updatePolicyPath, d.wrap(changing(d, "policies update", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return keys.UpdatePolicy(ctx, by, in.Name, in.PolicyChange)
+	})))
+	mux.HandleFunc("POST "+deletePolicyPath, d.wrap(changing(d, "policies delete", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.DeletePolicy(ctx, by, in.Name)
+	})))
+	mux.HandleFunc("POST "+attachPolicyPath, d.wrap(changing(d, "policies attach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.AttachPolicy(ctx, by, in.Name, in.Target)
+	})))
+	mux.HandleFunc("POST "+detachPolicyPath, d.wrap(changing(d, "policies detach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.DetachPolicy(ctx, by, in.Name, in.Target)
+	})))
+	mux.HandleFunc("POST "+explainAccessPath, d.wrap(func(_ *http.Request, body []byte) (any, error) {
+		in, err := read[keyring.AccessQuestion](body)
+		if err != nil {
+			return nil, err
+		}
+		return keys.ExplainAccess(in, d.config.RolesOf)
+	}))
 }
 
 // Policies returns all policies by name, without their documents.
@@ -127,5 +106,5 @@ func (c *Client) ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (a
 }
 
 func (c *Client) policy(x keyring.PolicyChange, target string) policyRequest {
-	return policyRequest{x, target, c.user, c.Reason}
+	return policyRequest{x, target, c.sender()}
 }

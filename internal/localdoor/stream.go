@@ -3,7 +3,6 @@ package localdoor
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/backup"
-	"github.com/musterhq/muster/internal/domain"
 )
 
 const (
@@ -48,18 +46,18 @@ type ExportRequest struct {
 }
 
 func (d *Door) streamBackup(ctx context.Context, to io.Writer, body []byte) error {
-	var in StreamRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return domain.Refuse(domain.Invalid, "%s", err)
+	in, err := read[StreamRequest](body)
+	if err != nil {
+		return err
 	}
-	_, err := d.config.Stream(ctx, to, in)
+	_, err = d.config.Stream(ctx, to, in)
 	return err
 }
 
 func (d *Door) streamExport(ctx context.Context, to io.Writer, body []byte) error {
-	var in ExportRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return domain.Refuse(domain.Invalid, "%s", err)
+	in, err := read[ExportRequest](body)
+	if err != nil {
+		return err
 	}
 	return d.config.Export(ctx, to, in)
 }
@@ -73,11 +71,7 @@ func (d *Door) stream(operation string, do func(ctx context.Context, to io.Write
 		}
 		c := http.NewResponseController(w)
 		_ = c.SetReadDeadline(time.Time{}) // fails if the connection is closed
-		var in struct{ To, User, Reason string }
-		err := json.Unmarshal(body, &in)
-		if err != nil {
-			err = domain.Refuse(domain.Invalid, "%s", err)
-		}
+		in, err := read[struct{ To, User, Reason string }](body)
 		ctx, refused := recorded(r, byUser(r, in.User), operation, in.Reason)
 		if err == nil {
 			err = refused

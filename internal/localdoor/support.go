@@ -2,34 +2,21 @@ package localdoor
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/support"
 )
 
 const supportPath = "/v1/support-bundle"
 
 type supportRequest struct {
-	ProcessorSeconds int    `json:"processorSeconds"`
-	User             string `json:"user"`
-	Reason           string `json:"reason,omitempty"`
+	ProcessorSeconds int `json:"processorSeconds"`
+	sender
 }
 
-func (d *Door) support(r *http.Request, body []byte) (any, error) {
-	var in supportRequest
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, domain.Refuse(domain.Invalid, "%s", err)
-	}
-	ctx, err := recorded(r, byUser(r, in.User), "support-bundle", in.Reason)
-	if err != nil {
-		return nil, err
-	}
-	p, err := d.config.SupportBundle(ctx, time.Duration(in.ProcessorSeconds)*time.Second)
-	d.config.Audit.Refused(ctx, err)
-	return p, err
+func (d *Door) support(ctx context.Context, _ access.Actor, in *supportRequest) (any, error) {
+	return d.config.SupportBundle(ctx, time.Duration(in.ProcessorSeconds)*time.Second)
 }
 
 // supportPatience limits the wait for a bundle, including the longest profile.
@@ -42,6 +29,6 @@ func (c *Client) SupportBundle(ctx context.Context, processor time.Duration) (p 
 	}
 	patient := *c
 	patient.http.Timeout = supportPatience
-	err = patient.call(ctx, supportPath, supportRequest{int(processor / time.Second), c.user, c.Reason}, &p)
+	err = patient.call(ctx, supportPath, supportRequest{int(processor / time.Second), c.sender()}, &p)
 	return p, err
 }
