@@ -117,7 +117,7 @@ func Actions() map[policy.Action]identity.Roles {
 	return all
 }
 
-// handle serves a request by its method and path without Prefix. It panics if the pattern is not in calls.
+// handle serves a request by its method and path without Prefix. h authorizes the request. It panics if the pattern is not in calls.
 func (d *Door) handle(pattern string, h http.HandlerFunc) { d.handleAs(pattern, pattern, h) }
 
 // handleAs is handle for a pattern that has another name in calls.
@@ -143,8 +143,7 @@ func (d *Door) mayDo(r *http.Request, by *identity.Principal, body []byte) error
 	if !by.Restricted() {
 		return nil
 	}
-	_, pattern := d.routes.Handler(r)
-	x, ok := d.actions[pattern]
+	x, ok := d.actions[r.Pattern]
 	if !ok { // not a request of this door, which will answer so
 		return nil
 	}

@@ -24,15 +24,10 @@ const (
 	auditMost = 1000
 )
 
+// auditRoutes registers the paths of the audit log. Only administrators may read it, because it shows people's addresses.
 func (d *Door) auditRoutes() {
 	d.handle("GET "+AuditPath, d.forAdmins("read the audit log", d.listAudit))
 	d.handle("GET "+AuditPath+"/verify", d.forAdmins("read the audit log", d.verifyAudit))
-}
-
-// isAuditPath reports whether a path belongs to the audit log, which only administrators may read, because it shows people's addresses.
-func isAuditPath(path string) bool {
-	rest, ok := strings.CutPrefix(path, Prefix+AuditPath)
-	return ok && (rest == "" || rest[0] == '/')
 }
 
 func (d *Door) listAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {

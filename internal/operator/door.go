@@ -50,9 +50,9 @@ type Config struct {
 	Output  Output          // of server processes whose agents are connected to this node
 	Nodes   Nodes           // the other nodes of a cluster; nil: a single node
 	Tracing *tracing.Tracer // nil: requests are not traced
-	// ConsoleLink creates a link with which one browser can sign in to the console with an access key.
 	// RolesOf returns the roles that may take an action, for explanations.
-	RolesOf       keyring.RolesOf
+	RolesOf keyring.RolesOf
+	// ConsoleLink creates a link with which one browser can sign in to the console with an access key.
 	ConsoleLink   func(ctx context.Context, key string) (path string, expires time.Time, err error)
 	Calls         *callstats.Calls                   // at all doors; nil: calls are not counted
 	SupportBundle SupportBundle                      // nil: there are none
@@ -82,14 +82,7 @@ func NewDoor(c Config) *Door {
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
 	}
 	for kind, explain := range d.explains {
-		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
-			x, err := explain(r.Context(), r.PathValue("id"))
-			if err != nil {
-				d.refuse(w, r, err)
-				return
-			}
-			answer(w, http.StatusOK, x)
-		})
+		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", read(d, explain))
 	}
 	d.handle("GET "+FeedPath, d.serveFeed)
 	d.handle("GET logs/{id...}", d.logs)
@@ -122,14 +115,21 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || isSecretPath(r.URL.Path) || r.URL.Path == Prefix+"people" || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
-		d.routes.ServeHTTP(w, r)
+	if _, pattern := d.routes.Handler(r); pattern == "" && r.Method != http.MethodPost { // only callers of this door learn which paths it has
+		d.looking(d.routes.ServeHTTP)(w, r)
 		return
 	}
-	if _, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
-		w, r, traced := d.traced(w, r)
-		defer traced()
-		d.routes.ServeHTTP(w, r)
+	d.routes.ServeHTTP(w, r)
+}
+
+// looking serves a request without a body that every role may make that may look.
+func (d *Door) looking(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
+			w, r, traced := d.traced(w, r)
+			defer traced()
+			h(w, r)
+		}
 	}
 }
 
@@ -138,8 +138,7 @@ func (d *Door) traced(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 	if !d.config.Tracing.On() {
 		return w, r, func() {}
 	}
-	_, pattern := d.routes.Handler(r)
-	return d.config.Tracing.Serve(w, r, tracing.Call{Door: "operator", Operation: cmp.Or(pattern, "unknown"), Trusted: true, Began: time.Now()})
+	return d.config.Tracing.Serve(w, r, tracing.Call{Door: "operator", Operation: cmp.Or(r.Pattern, "unknown"), Trusted: true, Began: time.Now()})
 }
 
 // authorize returns the principal that signed a request with this body. If there is none, or its role is not sufficient, authorize answers the

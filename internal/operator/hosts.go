@@ -86,7 +86,7 @@ type HostsRevoked struct {
 }
 
 func (d *Door) hostRoutes() {
-	d.handle("GET hosts", d.listHosts)
+	d.handle("GET hosts", d.looking(d.listHosts))
 	d.handle("POST hosts/tokens", d.forAdmins("make join tokens", d.newHostToken))
 	d.handle("POST hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
 	d.handle("POST hosts/tokens/{id}/revoke-hosts", d.forAdmins("revoke hosts", d.revokeHostsOfToken))

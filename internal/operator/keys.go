@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -46,12 +45,6 @@ func (d *Door) keyRoutes() {
 	d.handle("POST keys/{id}/finish-rotation", d.forAdmins("change access keys", d.finishRotation))
 	d.handle("POST keys/{id}/limit", d.forAdmins("change access keys", d.limitKey))
 	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
-}
-
-// isKeyPath reports whether a path belongs to access keys.
-func isKeyPath(path string) bool {
-	rest, ok := strings.CutPrefix(path, Prefix+"keys")
-	return ok && (rest == "" || rest[0] == '/')
 }
 
 // forAdmins serves a request that only admins may make; what describes it.

@@ -122,14 +122,14 @@ func (d *Door) overviewRoutes() {
 
 // read returns the handler of a request that changes nothing.
 func read[T any](d *Door, of func(ctx context.Context, id string) (T, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return d.looking(func(w http.ResponseWriter, r *http.Request) {
 		x, err := of(r.Context(), r.PathValue("id"))
 		if err != nil {
 			d.refuse(w, r, err)
 			return
 		}
 		answer(w, http.StatusOK, x)
-	}
+	})
 }
 
 func (d *Door) overview(ctx context.Context) (*Overview, error) {

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/keyring"
@@ -27,6 +26,7 @@ type PolicyTarget struct {
 	Target string `json:"target"` // key:ID, role:NAME, group:NAME, or the id of a key
 }
 
+// policyRoutes registers the paths of policies. Only administrators may read policies, because they reveal what others may do.
 func (d *Door) policyRoutes() {
 	const change = "change policies"
 	d.handle("GET "+PoliciesPath, d.forAdmins(change, d.listPolicies))
@@ -37,12 +37,6 @@ func (d *Door) policyRoutes() {
 	d.handle("POST policies/{name}/attach", d.forAdmins(change, d.attachPolicy))
 	d.handle("POST policies/{name}/detach", d.forAdmins(change, d.detachPolicy))
 	d.handle("GET "+ExplainAccessPath, d.forAdmins("ask what others may do", d.explainAccess))
-}
-
-// isPolicyPath reports whether a path belongs to policies, which only administrators may read, because they reveal what others may do.
-func isPolicyPath(path string) bool {
-	path = strings.TrimPrefix(path, Prefix)
-	return path == PoliciesPath || strings.HasPrefix(path, PoliciesPath+"/") || path == ExplainAccessPath
 }
 
 func (d *Door) listPolicies(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {

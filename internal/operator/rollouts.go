@@ -72,7 +72,7 @@ type RolloutUndo struct {
 }
 
 func (d *Door) rolloutRoutes() {
-	d.handle("GET rollouts", d.listRollouts)
+	d.handle("GET rollouts", d.looking(d.listRollouts))
 	d.handle("POST rollouts", d.forAdmins("begin rollouts", d.startRollout))
 	d.handle("POST rollouts/undo", d.forAdmins("undo rollouts", d.undoRollout))
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -30,12 +29,6 @@ func (d *Door) secretRoutes() {
 	d.handle("GET "+SecretPath, d.forAdmins(change, d.listSecrets))
 	d.handle("POST secret/rotate", d.forAdmins(change, d.rotateSecret))
 	d.handle("POST secret/{number}/retire", d.forAdmins(change, d.retireSecret))
-}
-
-// isSecretPath reports whether a path belongs to the generations of the secret, which only administrators may read.
-func isSecretPath(path string) bool {
-	rest, ok := strings.CutPrefix(path, Prefix+SecretPath)
-	return ok && (rest == "" || rest[0] == '/')
 }
 
 func (d *Door) listSecrets(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
