@@ -16,7 +16,6 @@ const (
 
 // circuit is a circuit breaker: it stops the requests of one hook to a receiver that is down. After some consecutive
 // failures it sends none for a while, then a few as a trial.
-// while, then a few as a trial.
 //
 // A failure may be caused by the player's own request. So it takes failures for several players to start a pause, and as
 // many to make the next one longer; no player alone can stop the requests for others.

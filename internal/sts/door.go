@@ -192,7 +192,6 @@ func (d *Door) origin(r *request, operation string) audit.Origin {
 
 // issue issues temporary credentials once the audit log has recorded to whom. Credentials of the role client belong to players, and are not recorded
 // unless a machine got them.
-// unless a machine got them.
 func (d *Door) issue(r *request, operation string, x identity.Session, valid time.Duration) (identity.Credentials, error) {
 	if !d.config.Private(r.Request) {
 		return identity.Credentials{}, notPrivate()
