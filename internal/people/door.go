@@ -306,7 +306,7 @@ func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.SignOut(w, r)
-	http.Redirect(w, r, Path+"?back="+url.QueryEscape(backOf(r.URL.Query().Get("back"))), http.StatusSeeOther)
+	d.SignIn(w, r, r.URL.Query().Get("back"))
 }
 
 // OwnPage reports whether a page of this service sent a form. Current browsers state that in a header that pages cannot set.

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -78,11 +79,7 @@ func (d *Door) logOut(r *http.Request, provider string, said *providers.Logout) 
 	if said.Subject != "" {
 		holder = provider + "/" + said.Subject
 	}
-	by := holder
-	if by == "" {
-		by = provider
-	}
-	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, by, "BackChannelLogout"))
+	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, cmp.Or(holder, provider), "BackChannelLogout"))
 	sum := sha256.Sum256([]byte(provider + "\x00" + said.ID))
 	once := &grants.UseCode{Kind: grants.Logout, ID: base64.RawURLEncoding.EncodeToString(sum[:]), SignIn: provider, Expires: domain.TimeOf(said.Until)}
 	cmd := &people.EndSessionsOf{Holder: holder, Provider: provider, Sid: said.Sid, Cause: people.LoggedOut}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -81,5 +80,3 @@ func (d *Door) serveStatic(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	_, _ = w.Write(content)
 }
-
-func escapedBack(back string) string { return url.QueryEscape(backOf(back)) }

@@ -196,8 +196,11 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 			return nil, errors.New("the user handle is not from this service")
 		}
 		x, ok, err := d.person(r.Context(), people.ID(handle).String())
-		if err != nil || !ok {
-			return nil, cmpError(err, "there is no such person")
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, errors.New("there is no such person")
 		}
 		return &user{x}, nil
 	}, session, answer)
@@ -230,13 +233,6 @@ func (d *Door) person(ctx context.Context, id string) (x people.Person, ok bool,
 		return nil
 	})
 	return x, ok, err
-}
-
-func cmpError(err error, otherwise string) error {
-	if err != nil {
-		return err
-	}
-	return errors.New(otherwise)
 }
 
 // plainly adds the library's message for developers, which contains no secrets, to an error of the library.
@@ -357,5 +353,5 @@ func (d *Door) finishEnrol(w http.ResponseWriter, r *http.Request, body []byte) 
 		return nil, err
 	}
 	d.log.Info("passkey registered", "person", person.Name, "address", d.config.Proxies.Of(r))
-	return map[string]string{"back": Path + "?back=" + url.QueryEscape(home)}, nil
+	return map[string]string{"back": SignInPath(home)}, nil
 }

@@ -137,9 +137,8 @@ func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 
 // checkOwn looks up one of the cell's own people, whose roles follow from the groups by the current settings.
 func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
-	var person people.Person
-	var known bool
-	if err := d.engine.Read(ctx, func(v *cell.View) error { person, known = v.Person(s.Subject); return nil }); err != nil {
+	person, known, err := d.person(ctx, s.Subject)
+	if err != nil {
 		return err
 	}
 	if !known || d.file.Get().NoOwn {

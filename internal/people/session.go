@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (d *Door) SignIn(w http.ResponseWriter, r *http.Request, back string) {
 }
 
 // SignInPath returns the path of that page.
-func SignInPath(back string) string { return Path + "?back=" + escapedBack(back) }
+func SignInPath(back string) string { return Path + "?back=" + url.QueryEscape(backOf(back)) }
 
 // SignOut ends the session of a browser, if it has one. The caller has checked OwnPage.
 func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {

@@ -202,6 +202,7 @@ func (x *providerText) provider() (*Provider, error) {
 		Name: x.Name, Title: cmp.Or(x.Title, x.Name), Issuer: x.Issuer, Roles: roles, clientID: x.ClientID, secretFile: x.ClientSecretFile, secretEnv: x.ClientSecretEnv,
 		scopes: x.Scopes, groupsClaim: cmp.Or(x.GroupsClaim, "groups"), nameClaim: x.NameClaim, groupPrefix: x.GroupPrefix, parameters: x.Parameters,
 		plain: issuer.Scheme == "http", client: newClient(), now: time.Now,
+		busy: make(chan struct{}, exchangesAtOnce), logouts: make(chan struct{}, logoutsAtOnce),
 	}
 	p.logoutKeys.p = p
 	return p, nil

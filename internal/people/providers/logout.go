@@ -108,19 +108,3 @@ func checkLogoutHead(raw string) error {
 	}
 	return nil
 }
-
-// enterLogout takes one of the slots for logout tokens that wait for the provider, so that strangers with forged tokens cannot keep people from signing in.
-func (p *Provider) enterLogout() (leave func(), err error) {
-	p.mu.Lock()
-	if p.logouts == nil {
-		p.logouts = make(chan struct{}, logoutsAtOnce)
-	}
-	places := p.logouts
-	p.mu.Unlock()
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	default:
-		return nil, ErrBusy
-	}
-}

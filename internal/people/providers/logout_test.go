@@ -67,10 +67,8 @@ func TestAttackLogoutFlood(t *testing.T) {
 		go func() { done <- logout(unknown()) }()
 	}
 	<-asks
-	for taken := 0; taken < logoutsAtOnce; time.Sleep(time.Millisecond) {
-		p.mu.Lock()
-		taken = len(p.logouts)
-		p.mu.Unlock()
+	for len(p.logouts) < logoutsAtOnce {
+		time.Sleep(time.Millisecond)
 	}
 	if err := logout(unknown()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a wrong token behind %d that wait: %v", logoutsAtOnce, err)

@@ -99,7 +99,7 @@ func (c *logoutCheck) verify(ctx context.Context, raw string) ([]byte, error) {
 	if payload, ok := c.keys.verifies(token); ok {
 		return payload, nil
 	}
-	leave, err := c.keys.p.enterLogout()
+	leave, err := enter(c.keys.p.logouts)
 	if err != nil {
 		return nil, err
 	}

@@ -53,8 +53,8 @@ type Provider struct {
 	client                              *http.Client
 	now                                 func() time.Time
 
-	busy    chan struct{} // has an element for each exchange; made by enter
-	logouts chan struct{} // has an element for each logout token that waits for the keys; made by enterLogout
+	busy    chan struct{} // has an element for each exchange
+	logouts chan struct{} // has an element for each logout token that waits for the keys, so that forged ones cannot keep people from signing in
 
 	logoutKeys logoutKeys
 
@@ -108,17 +108,11 @@ func (p *Provider) CheckIssuer(ctx context.Context, query url.Values) error {
 	return nil
 }
 
-// enter takes one of the slots for exchanges with the provider.
-func (p *Provider) enter() (leave func(), err error) {
-	p.mu.Lock()
-	if p.busy == nil {
-		p.busy = make(chan struct{}, exchangesAtOnce)
-	}
-	busy := p.busy
-	p.mu.Unlock()
+// enter takes one of the slots, or fails with ErrBusy.
+func enter(slots chan struct{}) (leave func(), err error) {
 	select {
-	case busy <- struct{}{}:
-		return func() { <-busy }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	default:
 		return nil, ErrBusy
 	}
@@ -126,7 +120,7 @@ func (p *Provider) enter() (leave func(), err error) {
 
 // Exchange exchanges a code for the provider's statement about the person.
 func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person, error) {
-	leave, err := p.enter()
+	leave, err := enter(p.busy)
 	if err != nil {
 		return Person{}, err
 	}
