@@ -110,7 +110,7 @@ func (d *Door) answerAuthorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !d.checkForm(r, &p, r.URL.RawQuery) {
-		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, wrongForm)
 		return
 	}
 	if r.PostForm.Get("answer") != "approve" {

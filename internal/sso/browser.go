@@ -106,7 +106,7 @@ func (d *Door) unable(w http.ResponseWriter, err error) {
 		d.message(w, http.StatusServiceUnavailable, "This node cannot answer for the cluster at the moment. Try again.")
 		return
 	}
-	if p, ok := refusalOf(err); ok && p.Reason != domain.Invalid {
+	if p, ok := errors.AsType[*domain.Refusal](err); ok && p.Reason != domain.Invalid {
 		d.message(w, http.StatusConflict, strings.ToUpper(p.Detail[:1])+p.Detail[1:]+".")
 		return
 	}
@@ -119,6 +119,9 @@ func (d *Door) unable(w http.ResponseWriter, err error) {
 func (d *Door) formToken(p *Person, about string) string {
 	return d.seal(formKind, &form{SignIn: p.SignIn, Of: digest(about), Expires: d.now().Add(formLife)})
 }
+
+// wrongForm is the message for a form that checkForm refuses.
+const wrongForm = "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved."
 
 func (d *Door) checkForm(r *http.Request, p *Person, about string) bool {
 	var x form

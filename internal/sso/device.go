@@ -72,7 +72,7 @@ func (d *Door) answerDevice(w http.ResponseWriter, r *http.Request) {
 	}
 	userCode, ok := typedCode(r.PostForm.Get("user_code"))
 	if !ok || !d.checkForm(r, &p, userCode) {
-		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, wrongForm)
 		return
 	}
 	cmd := domaingrants.AnswerDevice{UserCode: userCode, SignIn: p.SignIn, Approve: r.PostForm.Get("answer") == "approve"}

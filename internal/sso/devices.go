@@ -46,10 +46,7 @@ type deviceWaits struct {
 func (d *Door) known(r *http.Request, id, secret string) (*client, *problem) {
 	var x client
 	if !d.open(clientKind, id, clientIDMax, &x) || !d.isClientSecret(secret, id) {
-		if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
-			return nil, slowed(slowDown, s)
-		}
-		return nil, invalidClient.because("The client is not registered here, or its secret is wrong.")
+		return nil, d.signInFailed(r, signin.WrongToken, slowDown, invalidClient.because("The client is not registered here, or its secret is wrong."))
 	}
 	if !d.now().Before(x.Expires) {
 		return nil, invalidClient.because("The registration of the client has expired.")

@@ -85,10 +85,10 @@ var operations = map[string]call{
 	"/client/register":        {"RegisterClient", http.MethodPost, (*Door).registerClient},
 	"/device_authorization":   {"StartDeviceAuthorization", http.MethodPost, (*Door).startDeviceAuthorization},
 	"/token":                  {"CreateToken", http.MethodPost, (*Door).createToken},
-	"/federation/credentials": {"GetRoleCredentials", http.MethodGet, (*Door).getRoleCredentials},
-	"/assignment/accounts":    {"ListAccounts", http.MethodGet, (*Door).listAccounts},
-	"/assignment/roles":       {"ListAccountRoles", http.MethodGet, (*Door).listAccountRoles},
-	"/logout":                 {"Logout", http.MethodPost, (*Door).logout},
+	"/federation/credentials": {"GetRoleCredentials", http.MethodGet, byBearer((*Door).getRoleCredentials)},
+	"/assignment/accounts":    {"ListAccounts", http.MethodGet, byBearer((*Door).listAccounts)},
+	"/assignment/roles":       {"ListAccountRoles", http.MethodGet, byBearer((*Door).listAccountRoles)},
+	"/logout":                 {"Logout", http.MethodPost, byBearer((*Door).logout)},
 	loginTokenPath:            {"CreateOAuth2Token", http.MethodPost, (*Door).createLoginToken},
 }
 

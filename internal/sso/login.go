@@ -135,7 +135,7 @@ func (d *Door) answerLogin(w http.ResponseWriter, r *http.Request) {
 	approved := r.PostForm.Get("answer") == "approve"
 	switch {
 	case !d.checkForm(r, &p, loginAuthorizePath+r.URL.RawQuery):
-		d.message(w, http.StatusForbidden, "This form does not come from a page that was made for you in the last ten minutes. Nothing was approved.")
+		d.message(w, http.StatusForbidden, wrongForm)
 		return
 	case approved && !may:
 		d.message(w, http.StatusForbidden, "You do not have this role. Nothing was approved.")
@@ -245,10 +245,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 
 // wrongLogin counts a code or token that this cell has not issued, or has issued to another program.
 func (d *Door) wrongLogin(r *http.Request, of problem, text string) *problem {
-	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
-		return slowed(loginTooMany, s)
-	}
-	return of.because(text)
+	return d.signInFailed(r, signin.WrongToken, loginTooMany, of.because(text))
 }
 
 // redeemLogin spends a code.

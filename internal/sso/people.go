@@ -41,7 +41,7 @@ type Cause uint8
 // Causes.
 const (
 	SignedOut Cause = iota // by the person
-	CodeTwice              // a code of the session was used twice: somebody has stolen it
+	CodeTwice              // a code of the session was used twice, so it was stolen
 )
 
 // OwnRole stands for the person's role with the most rights, for profiles that name no role. No list of roles contains it.

@@ -24,7 +24,7 @@ const pageMax = 100
 const accountName = "Muster"
 
 // bearer returns the person to whom a call's access token belongs.
-func (d *Door) bearer(r *http.Request) (person Person, p *problem) {
+func (d *Door) bearer(r *http.Request) (*Person, *problem) {
 	token := r.Header.Get(tokenHeader)
 	var x grant
 	reason := signin.WrongToken
@@ -35,17 +35,24 @@ func (d *Door) bearer(r *http.Request) (person Person, p *problem) {
 	case !d.now().Before(x.Expires):
 		reason = signin.Expired
 	default:
-		person, ok := d.config.People.Session(r.Context(), x.SignIn)
-		if ok {
+		if person, ok := d.config.People.Session(r.Context(), x.SignIn); ok {
 			connlimit.Prove(r.Context())
-			return person, nil
+			return &person, nil
 		}
 		reason = signin.Expired
 	}
-	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: reason}); s != nil {
-		return person, slowed(tooMany, s)
+	return nil, d.signInFailed(r, reason, tooMany, &unauthorized)
+}
+
+// byBearer makes an operation of a call of the portal.
+func byBearer(do func(*Door, *http.Request, *Person) (any, *problem)) func(*Door, http.ResponseWriter, *http.Request) (any, *problem) {
+	return func(d *Door, _ http.ResponseWriter, r *http.Request) (any, *problem) {
+		person, p := d.bearer(r)
+		if p != nil {
+			return nil, p
+		}
+		return do(d, r, person)
 	}
-	return person, &unauthorized
 }
 
 type roleCredentials struct {
@@ -59,14 +66,10 @@ type roleCredentialsAnswer struct {
 	RoleCredentials roleCredentials `json:"roleCredentials"`
 }
 
-func (d *Door) getRoleCredentials(_ http.ResponseWriter, r *http.Request) (any, *problem) {
-	person, p := d.bearer(r)
-	if p != nil {
-		return nil, p
-	}
+func (d *Door) getRoleCredentials(r *http.Request, person *Person) (any, *problem) {
 	q := r.URL.Query()
 	account, name := q.Get("account_id"), q.Get("role_name")
-	role, ok := roleNamed(&person, name)
+	role, ok := roleNamed(person, name)
 	switch {
 	case account == "" || name == "":
 		return nil, badRequest.because("role_name and account_id are required")
@@ -74,7 +77,7 @@ func (d *Door) getRoleCredentials(_ http.ResponseWriter, r *http.Request) (any, 
 		return nil, &forbidden
 	}
 	valid := min(credentialsLife, person.Expires.Sub(d.now()))
-	c, err := d.config.People.Issue(r.Context(), d.origin(r, &person, "GetRoleCredentials"), &person, role, valid)
+	c, err := d.config.People.Issue(r.Context(), d.origin(r, person, "GetRoleCredentials"), person, role, valid)
 	if err != nil {
 		return nil, d.failure("GetRoleCredentials", failed, err)
 	}
@@ -92,13 +95,9 @@ type accountList struct {
 }
 
 // listAccounts returns the installation's only account.
-func (d *Door) listAccounts(_ http.ResponseWriter, r *http.Request) (any, *problem) {
-	person, p := d.bearer(r)
-	if p != nil {
-		return nil, p
-	}
+func (d *Door) listAccounts(r *http.Request, person *Person) (any, *problem) {
 	all := []accountInfo{}
-	if len(rolesOf(&person)) > 0 {
+	if len(rolesOf(person)) > 0 {
 		all = append(all, accountInfo{identity.DefaultAccount, accountName})
 	}
 	page, next, p := pageOf(r, all)
@@ -115,11 +114,7 @@ type roleList struct {
 	Roles []roleInfo `json:"roleList"`
 }
 
-func (d *Door) listAccountRoles(_ http.ResponseWriter, r *http.Request) (any, *problem) {
-	person, p := d.bearer(r)
-	if p != nil {
-		return nil, p
-	}
+func (d *Door) listAccountRoles(r *http.Request, person *Person) (any, *problem) {
 	switch account := r.URL.Query().Get("account_id"); account {
 	case identity.DefaultAccount:
 	case "":
@@ -128,7 +123,7 @@ func (d *Door) listAccountRoles(_ http.ResponseWriter, r *http.Request) (any, *p
 		return nil, &forbidden
 	}
 	all := []roleInfo{}
-	for _, role := range rolesOf(&person) {
+	for _, role := range rolesOf(person) {
 		all = append(all, roleInfo{role.String(), identity.DefaultAccount})
 	}
 	page, next, p := pageOf(r, all)
@@ -162,12 +157,8 @@ func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem
 }
 
 // logout ends the sign-in session, as AWS does: all tokens and temporary credentials derived from it, and the browser's sign-in.
-func (d *Door) logout(_ http.ResponseWriter, r *http.Request) (any, *problem) {
-	person, p := d.bearer(r)
-	if p != nil {
-		return nil, p
-	}
-	if err := d.config.People.End(r.Context(), d.origin(r, &person, "Logout"), person.SignIn, SignedOut); err != nil {
+func (d *Door) logout(r *http.Request, person *Person) (any, *problem) {
+	if err := d.config.People.End(r.Context(), d.origin(r, person, "Logout"), person.SignIn, SignedOut); err != nil {
 		return nil, d.failure("Logout", failed, err)
 	}
 	return struct{}{}, nil

@@ -70,10 +70,14 @@ func (d *Door) failure(call string, of problem, err error) *problem {
 	return of.because("The request failed inside the service; the log has the cause.")
 }
 
-// slowed returns the problem that too many sign-ins from the address have failed.
-func slowed(of problem, s *signin.Slowed) *problem {
-	of.wait = s.Seconds()
-	return of.because(s.Error())
+// signInFailed counts a failed attempt, and returns its problem p or, if too many from the address have failed, slow.
+func (d *Door) signInFailed(r *http.Request, reason signin.Reason, slow problem, p *problem) *problem {
+	s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: reason})
+	if s == nil {
+		return p
+	}
+	slow.wait = s.Seconds()
+	return slow.because(s.Error())
 }
 
 func writeProblem(w http.ResponseWriter, p *problem) {

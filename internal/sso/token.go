@@ -3,7 +3,6 @@ package sso
 import (
 	"bytes"
 	"crypto/subtle"
-	"errors"
 	"net/http"
 	"regexp"
 	"time"
@@ -105,10 +104,7 @@ func (d *Door) tokens(r *http.Request, signIn, client string, renews bool) (any,
 
 // wrong counts a code or token that this cell has not issued, or has issued to another client.
 func (d *Door) wrong(r *http.Request, text string) *problem {
-	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
-		return slowed(slowDown, s)
-	}
-	return invalidGrant.because(text)
+	return d.signInFailed(r, signin.WrongToken, slowDown, invalidGrant.because(text))
 }
 
 func (d *Door) byDevice(r *http.Request, in *tokenAsks) (string, bool, *problem) {
@@ -168,5 +164,3 @@ func (d *Door) byRefresh(r *http.Request, in *tokenAsks) (string, *problem) {
 	}
 	return x.SignIn, nil
 }
-
-func refusalOf(err error) (*domain.Refusal, bool) { return errors.AsType[*domain.Refusal](err) }
