@@ -57,9 +57,7 @@ func (x *Service) streamBackup(ctx context.Context, to io.Writer, in localdoor.S
 	if in.Since != nil {
 		engine.KeepJournal(x.engine, in.Since.Entry+1)
 	}
-	s, err = x.makeBackup(ctx, in.To, in.Since, func(c backup.Content) (backup.Summary, error) {
-		return backup.Write(ctx, backup.Paced(ctx, to, in.Rate), c)
-	})
+	s, err = x.makeBackup(ctx, to, in)
 	if err == nil && !in.Alone {
 		engine.KeepJournal(x.engine, s.Head.Entry+1)
 	}
@@ -72,9 +70,9 @@ type runningBackup struct {
 	began time.Time
 }
 
-func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since, write func(backup.Content) (backup.Summary, error)) (s backup.Summary, err error) {
+func (x *Service) makeBackup(ctx context.Context, to io.Writer, in localdoor.StreamRequest) (s backup.Summary, err error) {
 	began := time.Now()
-	mine := &runningBackup{to, began}
+	mine := &runningBackup{in.To, began}
 	for !x.saving.CompareAndSwap(nil, mine) {
 		if other := x.saving.Load(); other != nil {
 			return s, domain.Refuse(domain.Conflict, "another backup is in progress: it began at %s and is written to %.300s", other.began.UTC().Format(time.RFC3339), other.to)
@@ -97,17 +95,17 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 		},
 		State: state.Write, Secret: x.secret.With(secret), Key: x.key, Archive: x.archive,
 	}
-	if since != nil && since.Installation == c.Head.Installation && since.Entry <= state.Entry {
-		c.Head.Since = since
+	if in.Since != nil && in.Since.Installation == c.Head.Installation && in.Since.Entry <= state.Entry {
+		c.Head.Since = in.Since
 		if err := x.addEntries(ctx, &c); err != nil {
 			return s, err
 		}
 	}
-	if s, err = write(c); err != nil {
-		x.log.Error("a backup failed", "to", to, "error", err)
+	if s, err = backup.Write(ctx, backup.Paced(ctx, to, in.Rate), c); err != nil {
+		x.log.Error("a backup failed", "to", in.To, "error", err)
 		return s, err
 	}
-	x.log.Info("backup made", "to", to, "entry", s.Head.Entry, "bytes", s.Bytes, "took", time.Since(began).Round(time.Millisecond))
+	x.log.Info("backup made", "to", in.To, "entry", s.Head.Entry, "bytes", s.Bytes, "took", time.Since(began).Round(time.Millisecond))
 	return s, nil
 }
 

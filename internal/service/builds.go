@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -51,12 +49,10 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	x.parts = store
 	api.Uploads, doors.builds, x.builds = door, door, door
 	x.questions.Handle(builddoor.QuestionPrefix, http.HandlerFunc(door.ServeQuestion))
-	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_builds_bytes", Help: "Bytes of the files of builds in the data directory, uploads included.",
-	}, func() float64 { used, _ := store.Used(); return float64(used) }))
-	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_builds_bytes_limit", Help: "Maximum size in bytes of the files of builds, from --builds-max.",
-	}, func() float64 { _, quota := store.Used(); return float64(quota) }))
+	x.metrics.Register(
+		gauge("muster_builds_bytes", "Bytes of the files of builds in the data directory, uploads included.", func() float64 { used, _ := store.Used(); return float64(used) }),
+		gauge("muster_builds_bytes_limit", "Maximum size in bytes of the files of builds, from --builds-max.", func() float64 { _, quota := store.Used(); return float64(quota) }),
+	)
 	x.building.Go(func() { door.Run(ctx) })
 	return nil
 }
@@ -68,9 +64,8 @@ func (x *Service) openCopies(ctx context.Context, store *objects.Store) *copies.
 		return all, err
 	}})
 	x.questions.Handle(copies.Prefix, c)
-	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_builds_lacking", Help: "Builds in use whose files this node of a cluster does not have completely and is copying from other nodes.",
-	}, func() float64 { return float64(c.Lacks()) }))
+	x.metrics.Register(gauge("muster_builds_lacking", "Builds in use whose files this node of a cluster does not have completely and is copying from other nodes.",
+		func() float64 { return float64(c.Lacks()) }))
 	x.building.Go(func() { c.Run(ctx) })
 	return c
 }

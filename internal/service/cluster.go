@@ -19,17 +19,17 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// openNode opens the data directory of a cluster node.
-func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string, joins bool) (err error) {
+// openNode opens the data directory of a cluster node. joins reports whether a join token was given, which may be empty: see node.Options.
+func (x *Service) openNode(ctx context.Context, accept []datadir.Part, joins bool) (err error) {
 	if len(accept) > 0 {
 		return errors.New("accept-loss: a node that has lost a part of its data must no longer take part: remove it, and join with an empty directory")
 	}
-	s, files := x.settings, connlimit.ReserveOf(descriptors)
+	s, files := x.settings, connlimit.ReserveOf(x.descriptors)
 	x.node, err = node.Open(ctx, node.Options{
 		Data: datadir.Options{
 			Dir: s.Data, Program: "muster serve", Log: x.log, Key: x.key, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
 		},
-		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Joins: joins, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
+		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Joins: joins, Observer: s.Observer, Version: x.version, Connections: nodeConnections(x.descriptors),
 		Marks:  x.reload.marks.Get,
 		Panics: x.panics, Log: x.log,
 	})

@@ -24,9 +24,9 @@ import (
 // keysPatience is how long a start waits for `muster keys`, which opens the directory only briefly.
 const keysPatience = 10 * time.Second
 
-// openData opens the data directory of a single machine, and waits while `muster keys` has it open. Descriptors are reserved for
-// the stores.
-func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
+// openData opens the data directory of a single machine, and waits while `muster keys` has it open.
+func (x *Service) openData(ctx context.Context, accept []datadir.Part) (err error) {
+	files := connlimit.ReserveOf(x.descriptors)
 	o := datadir.Options{
 		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept, Key: x.key,
 		JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,

@@ -6,15 +6,14 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/quota"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/secretrotation"
 )
 
 // openKeys publishes the access keys of the state to the doors.
-func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err error) {
-	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: secret, Log: x.log, Node: x.node != nil}); err != nil {
+func (x *Service) openKeys(ctx context.Context) (err error) {
+	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: x.secret, Log: x.log, Node: x.node != nil}); err != nil {
 		return err
 	}
 	if err := x.openSecrets(ctx); err != nil {

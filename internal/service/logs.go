@@ -28,9 +28,7 @@ func (x *Service) output(process fleet.Key, bytes, lines int, follow bool) (next
 
 // outputReaders returns the metrics of output's readers.
 func (x *Service) outputReaders() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_output_readers", Help: "Operators who are reading the output of server processes.",
-	}, func() float64 { return float64(x.agents.Stats().Readers) })
+	return gauge("muster_output_readers", "Operators who are reading the output of server processes.", func() float64 { return float64(x.agents.Stats().Readers) })
 }
 
 // agentsPath is the path at which a node answers whether an agent is connected to it; the query has the fleet and the

@@ -12,6 +12,11 @@ import (
 // metricsDir is the subdirectory of the data directory with the kept metrics. Nothing depends on them, so it may be missing.
 const metricsDir = "metrics"
 
+// gauge returns a metric whose value is read at each scrape.
+func gauge(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}
+
 // openGameMetrics starts to count and to keep the service's metrics.
 func (x *Service) openGameMetrics() (err error) {
 	s := x.settings
@@ -21,9 +26,6 @@ func (x *Service) openGameMetrics() (err error) {
 		})
 		if err != nil {
 			return err
-		}
-		gauge := func(name, help string, value func() float64) prometheus.Collector {
-			return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 		}
 		x.metrics.Register(
 			gauge("muster_kept_series", "Series of metrics that are stored on disk.", func() float64 { n, _ := x.kept.Used(); return float64(n) }),

@@ -76,7 +76,7 @@ func (x *opening) steps() []func(context.Context) error {
 		x.directory, x.connections,
 		// The port is bound before the state is loaded: a game server that reconnects meanwhile waits a moment instead of
 		// being refused until its next attempt many seconds later.
-		x.bind, x.telemetry, x.state, x.principals,
+		x.bind, x.openTelemetry, x.state, x.principals,
 		x.gameServers, x.requests, x.measures, x.credentials, x.storage, x.hosts,
 		x.operations, x.notices, x.sessionScripts, x.flow, x.uploads, x.upkeep, x.serve,
 	}
@@ -94,10 +94,10 @@ func (x *opening) directory(ctx context.Context) (err error) {
 	x.descriptors = connlimit.Descriptors()
 	if s.ClusterListen != "" {
 		from := x.options.SourceOf
-		err = x.openNode(ctx, x.descriptors, x.options.AcceptLoss, x.version, from != nil && from("join") != "default")
+		err = x.openNode(ctx, x.options.AcceptLoss, from != nil && from("join") != "default")
 		x.descriptors -= nodeConnections(x.descriptors)
 	} else {
-		err = x.openData(ctx, connlimit.ReserveOf(x.descriptors), x.options.AcceptLoss)
+		err = x.openData(ctx, x.options.AcceptLoss)
 	}
 	return dataError(err, s.Data)
 }
@@ -123,8 +123,6 @@ func (x *opening) bind(context.Context) (err error) {
 	return nil
 }
 
-func (x *opening) telemetry(ctx context.Context) error { return x.openTelemetry(ctx, x.options.Getenv) }
-
 // state loads the state.
 func (x *opening) state(ctx context.Context) (err error) {
 	s := x.settings
@@ -145,7 +143,7 @@ func (x *opening) state(ctx context.Context) (err error) {
 
 // principals opens the access keys, the people, and the audit log of their changes.
 func (x *opening) principals(ctx context.Context) error {
-	if err := x.openKeys(ctx, x.secret); err != nil {
+	if err := x.openKeys(ctx); err != nil {
 		return err
 	}
 	if err := x.noteLoss(x.options.AcceptLoss); err != nil {
@@ -207,7 +205,7 @@ func (x *opening) measures(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.openAuditExport(ctx, x.options.Getenv); err != nil {
+	if err := x.openAuditExport(ctx); err != nil {
 		return err
 	}
 	x.doors.graphs = cloudwatch.NewDoor(cloudwatch.Config{Store: x.kept, Signed: x.api.Signed, Now: x.engine.Now, Calls: x.calls, Log: x.log})
@@ -216,7 +214,7 @@ func (x *opening) measures(ctx context.Context) error {
 
 // credentials opens the doors that give machines temporary credentials in exchange for their own.
 func (x *opening) credentials(context.Context) error {
-	door, err := x.newSTS(x.api, x.calls)
+	door, err := x.newSTS(x.calls)
 	if err != nil {
 		return err
 	}
@@ -310,9 +308,8 @@ func (x *opening) upkeep(context.Context) error {
 		x.doors.clock = devclock.NewDoor(x.Service, x.log)
 	}
 	x.doors.health, x.doors.ready, x.doors.looks, x.doors.damage = x.Err, x.Ready, x.metrics.Allows, x.archive.Damage
-	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_archive_damaged_places", Help: "Places of the archive that could not be read since the start; see muster archive check.",
-	}, func() float64 { return float64(len(x.archive.Damage())) }))
+	x.metrics.Register(gauge("muster_archive_damaged_places", "Places of the archive that could not be read since the start; see muster archive check.",
+		func() float64 { return float64(len(x.archive.Damage())) }))
 	if trouble := x.options.LogTrouble; trouble != nil {
 		x.metrics.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "muster_log_lost_lines_total", Help: "Log lines lost since the start of the service because the output did not accept them.",

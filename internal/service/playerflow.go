@@ -35,11 +35,10 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	if err != nil {
 		return err
 	}
-	secret := x.keys.CellSecret()
-	x.hooks = playerhooks.New(hooks, func() []string { return secret.WebhookKeys(playerhooks.KeyTarget) }, x.log)
+	x.hooks = playerhooks.New(hooks, func() []string { return x.secret.WebhookKeys(playerhooks.KeyTarget) }, x.log)
 	x.players = playerapi.NewDoor(playerapi.Config{
 		Hooks: x.hooks, Webhooks: may.Webhooks, Transport: x.transport, Origins: may.Origins,
-		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: may.Logins.Providers, LoginKeys: may.Logins.Keys, Dev: s.Dev,
+		Engine: x.engine, Secret: x.secret, Keys: x.keys, Providers: may.Logins.Providers, LoginKeys: may.Logins.Keys, Dev: s.Dev,
 		Signins: authentication.Signins{
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},

@@ -146,26 +146,33 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 			done.NeedsRestart = append(done.NeedsRestart, c)
 		}
 	}
-	for _, part := range parts {
-		if part.files == nil {
-			continue
-		}
-		files := part.files(merged)
-		for _, name := range part.settings {
-			was, known := digests[name]
-			if !known {
-				continue
-			}
-			if files[name] != "" && was != x.reload.digests[name] && !slices.Contains(changed, name) {
-				done.ReadAgain = append(done.ReadAgain, settings.ReadAgain{Setting: name, File: files[name]})
-			}
-			x.reload.digests[name] = was
-		}
-	}
+	done.ReadAgain = x.keepDigests(parts, merged, changed, digests)
 	next.Settings = merged
 	x.reload.current.Set(next)
 	x.reload.marks.Set(merged.Marks(x.reload.digests))
 	return done, nil
+}
+
+// keepDigests keeps the digests of the files that were read, and returns the files whose contents, but not names, have changed.
+func (x *Service) keepDigests(parts []reloadable, s settings.Settings, changed []string, digests map[string]string) []settings.ReadAgain {
+	again := []settings.ReadAgain{}
+	for _, part := range parts {
+		if part.files == nil {
+			continue
+		}
+		files := part.files(s)
+		for _, name := range part.settings {
+			digest, known := digests[name]
+			if !known {
+				continue
+			}
+			if files[name] != "" && digest != x.reload.digests[name] && !slices.Contains(changed, name) {
+				again = append(again, settings.ReadAgain{Setting: name, File: files[name]})
+			}
+			x.reload.digests[name] = digest
+		}
+	}
+	return again
 }
 
 // prepare makes what all changes need. digests has the digests of the files of the affected parts.

@@ -148,11 +148,11 @@ func (x *Service) reloadables() []reloadable {
 		}},
 		{settings: []string{"otlp-endpoint", "audit-export"}, prepare: func(ctx context.Context, s settings.Settings) (func(), error) {
 			ctx = context.WithoutCancel(ctx)
-			exporter, err := x.newAuditExport(ctx, s, x.reload.getenv)
+			exporter, err := x.newAuditExport(ctx, s)
 			if err != nil || s.OTLPEndpoint == x.reload.current.Get().OTLPEndpoint {
 				return func() { x.exports.Set(exporter) }, err
 			}
-			collector, err := otlp.Open(ctx, x.collector(s, x.reload.getenv))
+			collector, err := otlp.Open(ctx, x.collector(s))
 			return func() {
 				x.exports.Set(exporter)
 				x.exportTo(ctx, collector)

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/musterhq/muster/internal/sessionlogs"
 )
 
@@ -27,9 +25,6 @@ func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
 		return nil, err
 	}
 	x.sessionLogs = store
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
-	}
 	x.metrics.Register(
 		gauge("muster_session_logs", "Game sessions whose logs are kept.", func() float64 { n, _, _ := store.Used(); return float64(n) }),
 		gauge("muster_session_logs_bytes", "Bytes of the logs of game sessions in the data directory.", func() float64 { _, n, _ := store.Used(); return float64(n) }),

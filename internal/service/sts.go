@@ -6,15 +6,14 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientcert"
-	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/sts"
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
 // newSTS returns the door that issues temporary credentials, also to machines that authenticate with a token.
-func (x *Service) newSTS(handler *gamelift.Handler, calls *callstats.Calls) (*sts.Door, error) {
-	c := sts.Config{Keys: x.keys, Engine: x.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Private: x.private, Signins: x.signins.Door("web_identity"), CertificateSignins: x.signins.Door("client_certificate"),
+func (x *Service) newSTS(calls *callstats.Calls) (*sts.Door, error) {
+	c := sts.Config{Keys: x.keys, Engine: x.engine, Signed: x.api.Signed, Unsigned: x.api.Unsigned, Private: x.private, Signins: x.signins.Door("web_identity"), CertificateSignins: x.signins.Door("client_certificate"),
 		Audit: x.audit, Calls: calls, Log: x.log}
 	issuers, err := openIssuers(x.settings, x.log)
 	if err != nil {

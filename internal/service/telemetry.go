@@ -22,7 +22,7 @@ import (
 )
 
 // openTelemetry prepares to export traces and metrics, if a collector is configured.
-func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string) error {
+func (x *Service) openTelemetry(ctx context.Context) error {
 	x.tracing, x.instance = tracing.New(), uuid.NewString()
 	if x.node != nil {
 		x.instance = x.node.Requests().Self()
@@ -30,7 +30,7 @@ func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string)
 			return x.node.Ask(ctx, exchange.Cause, question)
 		})
 	}
-	exporter, err := otlp.Open(ctx, x.collector(x.settings, getenv))
+	exporter, err := otlp.Open(ctx, x.collector(x.settings))
 	x.otlp.Set(exporter)
 	return err
 }
@@ -51,7 +51,8 @@ func (x *Service) exportTo(ctx context.Context, next *otlp.Exporter) {
 }
 
 // collector returns the configuration of the collector, and the identity under which telemetry is sent.
-func (x *Service) collector(s settings.Settings, getenv func(string) string) otlp.Config {
+func (x *Service) collector(s settings.Settings) otlp.Config {
+	getenv := x.reload.getenv
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
@@ -82,8 +83,8 @@ func (s auditSource) AuditHere(ctx context.Context) (head audit.Head, err error)
 
 // openAuditExport prepares to send the audit log to the receivers in the settings. Sending starts when this node
 // becomes the leader.
-func (x *Service) openAuditExport(ctx context.Context, getenv func(string) string) error {
-	exporter, err := x.newAuditExport(ctx, x.settings, getenv)
+func (x *Service) openAuditExport(ctx context.Context) error {
+	exporter, err := x.newAuditExport(ctx, x.settings)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (x exported) Collect(to chan<- prometheus.Metric) {
 }
 
 // newAuditExport returns the export of the audit log; nil without receivers.
-func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, getenv func(string) string) (*export.Exporter, error) {
+func (x *Service) newAuditExport(ctx context.Context, s settings.Settings) (*export.Exporter, error) {
 	targets, err := export.Parse(s.AuditExport)
 	if err != nil || len(targets) == 0 {
 		return nil, err
@@ -117,7 +118,7 @@ func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, geten
 	host, _ := os.Hostname() // without a host name, messages have none
 	c := export.Config{Engine: auditSource{x.engine}, Targets: targets, Header: export.Header{Host: host, Version: x.version}, Log: x.log}
 	if slices.ContainsFunc(targets, func(t export.Target) bool { return t.Name == export.OTLP }) {
-		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(s, getenv)); err != nil {
+		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(s)); err != nil {
 			return nil, fmt.Errorf("audit-export: otlp: %w", err)
 		}
 	}
