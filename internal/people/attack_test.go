@@ -1,6 +1,8 @@
 package people
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -181,6 +183,41 @@ func TestAttackIDTokens(t *testing.T) {
 				t.Errorf("%d %s\n%s", status, body, b.log)
 			}
 		})
+	}
+}
+
+// ID tokens and logout tokens of an RSA key that is too short to be safe are refused, and the log names the key.
+func TestShortKeysOfAProvider(t *testing.T) {
+	for bits, accepted := range map[int]bool{1024: false, 2048: true} {
+		key, err := rsa.GenerateKey(rand.Reader, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := providertest.New(t)
+		p.Discovery = func(d map[string]any) { d["id_token_signing_alg_values_supported"] = []string{"RS256"} }
+		p.Sign = func(p *providertest.Provider, claims map[string]any) string {
+			return p.SignedAs(jose.RS256, key, "rsa", claims)
+		}
+		p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/keys" {
+				return false
+			}
+			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "rsa"}}})
+			return true
+		}
+		b := studio(t, p, nil).browser()
+		status, body := b.get("/signin/start/studio?back=/")
+		if (status == http.StatusOK && b.session() != "") != accepted {
+			t.Errorf("a sign-in with %d bits: %d %s", bits, status, body)
+		}
+		status, body = b.logout("studio", p.Signed(logoutClaims(p, "x", nil)))
+		if (status == http.StatusOK) != accepted {
+			t.Errorf("a logout with %d bits: %d %s", bits, status, body)
+		}
+		const want = "is an RSA key of 1024 bits, want at least 2048"
+		if logged := strings.Count(b.log.String(), want); !accepted && logged != 2 {
+			t.Errorf("the log has %d lines with %q, want 2:\n%s", logged, want, b.log)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/people/providertest"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // house is a service at which people sign in.
@@ -100,9 +101,10 @@ func newHouse(t *testing.T, settings map[string]any) *house {
 	t.Cleanup(x.server.Close)
 	all := func(*http.Request) bool { return true }
 	never := func(*http.Request) bool { return false }
+	log := slog.New(slog.NewTextHandler(x.log, nil))
 	door, err = NewDoor(Config{
 		Engine: x.engine, Secret: secret, Keys: x.ring, URL: strings.Replace(x.server.URL, "127.0.0.1", "localhost", 1), File: file, Private: all, Secure: never,
-		Log: slog.New(slog.NewTextHandler(x.log, nil)),
+		Log: log, Signins: signin.New(signin.Config{CountOnly: true, Log: log}).Door("sign_in"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package sts
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -37,8 +38,11 @@ import (
 type port struct {
 	t       *testing.T
 	url     string
+	server  *httptest.Server
 	engine  *engine.Engine
 	keys    *identity.Keys
+	calls   *callstats.Calls
+	log     bytes.Buffer
 	later   atomic.Int64 // seconds
 	private atomic.Bool
 }
@@ -58,7 +62,7 @@ func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &port{t: t, engine: enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})}
+	p := &port{t: t, calls: callstats.New(), engine: enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})}
 	p.private.Store(true)
 	p.keys = identity.NewKeys(secret, func() time.Time { return time.Now().Add(time.Duration(p.later.Load()) * time.Second) })
 	var all []access.Key
@@ -70,13 +74,13 @@ func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&p.log, nil))
 	handler := api.NewHandler(service, api.Config{Keys: p.keys, Log: log})
-	signins := signin.New(signin.Config{})
+	signins := signin.New(signin.Config{Log: log})
 	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: func() Verifier { return machines }, Certificates: func() CertificateVerifier { return certificates },
-		Signins: signins.Door("web_identity"), CertificateSignins: signins.Door("client_certificate"), Calls: callstats.New(), Log: log,
+		Signins: signins.Door("web_identity"), CertificateSignins: signins.Door("client_certificate"), Calls: p.calls, Log: log,
 		Private: func(*http.Request) bool { return p.private.Load() }})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Serves(r) {
 			door.ServeHTTP(w, r)
 			return
@@ -87,8 +91,8 @@ func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
-	p.url = server.URL
+	t.Cleanup(p.server.Close)
+	p.url = p.server.URL
 	return p
 }
 

@@ -1,6 +1,8 @@
 package sts
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -246,6 +248,27 @@ func TestStatusOfTokenRefusals(t *testing.T) {
 		if got := (&refusal{code, ""}).status(); got != want {
 			t.Errorf("%s: %d, want %d", code, got, want)
 		}
+	}
+}
+
+// A token of an RSA key that is too short to be safe is refused, and the log names the key.
+func TestShortKeyOfAnIssuer(t *testing.T) {
+	c := newCI(t)
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.issuer.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/keys" {
+			return false
+		}
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "rsa"}}})
+		return true
+	}
+	_, err = c.exchange(c.issuer.SignedAs(jose.RS256, key, "rsa", c.claims(nil)), "backend")
+	c.is("a token of a short key", err, "InvalidIdentityToken")
+	if want := `key \"rsa\" of issuer ` + c.issuer.URL + `: n has 1024 bits, want at least 2048`; !strings.Contains(c.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, c.log.String())
 	}
 }
 

@@ -29,6 +29,18 @@ func CheckType(header jose.Header, good ...string) error {
 	return nil
 }
 
+// CheckKeySize refuses a verified token that was signed with a short RSA key. An RSA signature is as long as its key.
+func CheckKeySize(verified *jose.JSONWebSignature) error {
+	s := verified.Signatures[0]
+	switch jose.SignatureAlgorithm(s.Protected.Algorithm) {
+	case jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512:
+		if bits := 8 * len(s.Signature); bits < rsaBitsMin {
+			return fmt.Errorf("key %.60q is an RSA key of %d bits, want at least %d", s.Protected.KeyID, bits, rsaBitsMin)
+		}
+	}
+	return nil
+}
+
 // Audiences are those of the claim aud: one, or a list.
 func Audiences(claim any) (all []string) {
 	switch x := claim.(type) {

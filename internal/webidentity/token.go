@@ -133,7 +133,7 @@ func (i *issuer) key(ctx context.Context, id string) (tokenkeys.Key, error) {
 	}
 	algorithm, err := tokenkeys.AlgorithmOf(*found)
 	if err != nil {
-		return tokenkeys.Key{}, &Refused{Invalid, "The key of the token does not fit RS256, ES256 or EdDSA.", err}
+		return tokenkeys.Key{}, &Refused{Invalid, "The key of the token does not fit RS256, ES256 or EdDSA.", fmt.Errorf("key %.60q of issuer %s: %w", id, i.url, err)}
 	}
 	return tokenkeys.Key{JSONWebKey: *found, Signs: algorithm}, nil
 }

@@ -57,6 +57,9 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 	if err != nil {
 		return x, fmt.Errorf("logout_token: %w", cmp.Or(check.err, err))
 	}
+	if err := checkKeySize(raw); err != nil {
+		return x, fmt.Errorf("logout_token: %w", err)
+	}
 	parts := strings.Split(raw, ".") // the signature was verified above
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {

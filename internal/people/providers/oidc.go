@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // Limits on the size of a provider's answers and on waiting for them.
@@ -199,12 +200,24 @@ func plainer(err error) error {
 	return fmt.Errorf("the provider answered %d %s %s", status, people.Short(failed.ErrorCode, 100), people.Short(failed.ErrorDescription, 200))
 }
 
+// checkKeySize refuses a verified token of a short key, which oidc accepts.
+func checkKeySize(verified string) error {
+	token, err := jose.ParseSignedCompact(verified, signatures)
+	if err != nil {
+		return err
+	}
+	return tokenkeys.CheckKeySize(token)
+}
+
 func (p *Provider) verify(ctx context.Context, d *discovery, raw, accessToken string) (*oidc.IDToken, error) {
 	verifier := d.VerifierContext(oidc.ClientContext(ctx, p.client), &oidc.Config{
 		ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return p.now().Add(-leeway) }, // which the check of exp subtracts; nbf has a leeway of 5 minutes
 	})
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
+		return nil, fmt.Errorf("id_token: %w", err)
+	}
+	if err := checkKeySize(raw); err != nil {
 		return nil, fmt.Errorf("id_token: %w", err)
 	}
 	var also struct {

@@ -105,6 +105,9 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
+	if err := tokenkeys.CheckKeySize(signed); err != nil {
+		return Claim{}, fmt.Errorf("issuer %s: %w", o.config.Issuer, err)
+	}
 	var claims map[string]any
 	if err := exactjson.Unmarshal(payload, &claims); err != nil {
 		return Claim{}, err

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -126,6 +127,33 @@ func TestOIDC(t *testing.T) {
 	} {
 		if claim, err := o.Identify(t.Context(), token); err == nil {
 			t.Errorf("%s: taken as %+v", name, claim)
+		}
+	}
+}
+
+// Tokens of an RSA key that is too short to be safe are refused. The error, which the log has, names the key and the least size.
+func TestOIDCRefusesShortKeys(t *testing.T) {
+	x := startIssuer(t)
+	o, err := NewOIDC(OIDCConfig{Issuer: x.URL, Audiences: []string{"game"}, Algorithms: []string{"RS256", "PS256"}, Client: x.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[int]*rsa.PrivateKey{}
+	for _, bits := range []int{1024, 2048} {
+		if keys[bits], err = rsa.GenerateKey(rand.Reader, bits); err != nil {
+			t.Fatal(err)
+		}
+		x.keys.Keys = append(x.keys.Keys, jose.JSONWebKey{Key: keys[bits].Public(), KeyID: fmt.Sprint("rsa-", bits)})
+	}
+	now := time.Now()
+	claims := map[string]any{"iss": x.URL, "aud": "game", "sub": "ann", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	for _, algorithm := range []jose.SignatureAlgorithm{jose.RS256, jose.PS256} {
+		if _, err := o.Identify(t.Context(), sign(t, algorithm, keys[2048], "rsa-2048", claims)); err != nil {
+			t.Errorf("%s with 2048 bits: %v", algorithm, err)
+		}
+		_, err := o.Identify(t.Context(), sign(t, algorithm, keys[1024], "rsa-1024", claims))
+		if want := `key "rsa-1024" is an RSA key of 1024 bits, want at least 2048`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with 1024 bits: %v, want %s", algorithm, err, want)
 		}
 	}
 }
