@@ -4,6 +4,7 @@ package callstats
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -38,6 +39,15 @@ func OfStatus(status int) Outcome {
 		return Refused
 	}
 	return OK
+}
+
+// Heard is the outcome of a call whose answer is sent under ctx, which ends when the client leaves. A client that leaves before its answer, such as a
+// player's telephone that lost the network during a long poll, makes the call fail, but that is no failure of the service.
+func Heard(ctx context.Context, o Outcome) Outcome {
+	if o == Failed && ctx.Err() != nil {
+		return Refused
+	}
+	return o
 }
 
 // Unknown is the label of calls that name no operation of their door. Names that callers invent must not become labels.
@@ -134,8 +144,7 @@ func (d *Door) Handler(called string, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Note returns a writer for the answer to a request, and a function to defer, which counts the call by the status that was written. If the client left
-// before, such as a player's telephone that lost the network during a long poll, an error is no failure of the service.
+// Note returns a writer for the answer to a request, and a function to defer, which counts the call by the status that was written, as Heard says.
 func (d *Door) Note(w http.ResponseWriter, r *http.Request, called string) (noted http.ResponseWriter, answered func()) {
 	if d == nil {
 		return w, func() {}
@@ -143,8 +152,8 @@ func (d *Door) Note(w http.ResponseWriter, r *http.Request, called string) (note
 	began, n := time.Now(), NoteStatus(w)
 	return n, func() {
 		o := n.Outcome()
-		if o == Failed && n.status != 0 && r.Context().Err() != nil {
-			o = Refused
+		if n.status != 0 { // else the handler panicked
+			o = Heard(r.Context(), o)
 		}
 		d.Done(called, o, began)
 	}

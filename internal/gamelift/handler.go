@@ -122,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	requestID := newRequestID()
 	codec, name := route(r)
 	out, refused := h.handle(w, r, codec, name, requestID, pooled, began)
-	h.count(h.calls, name, refused, began)
+	h.count(r.Context(), h.calls, name, refused, began)
 	if refused != nil {
 		code := refused.ErrorCode()
 		if h.log.Enabled(r.Context(), slog.LevelDebug) {
@@ -140,7 +140,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handle returns the body of a successful answer, or the refusal.
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers, began time.Time) (answer []byte, refused smithy.APIError) {
 	var span *tracing.Span
-	defer func() { span.End(outcomeOf(refused)) }()
+	defer func() { span.End(outcomeOf(r.Context(), refused)) }()
 	defer h.confine(name, requestID, &answer, &refused)
 	op, known := h.operations[name]
 	if !known || r.Method != http.MethodPost {

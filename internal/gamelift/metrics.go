@@ -28,21 +28,21 @@ func newRefusals() *prometheus.CounterVec {
 }
 
 // count counts a request at a door by its outcome.
-func (h *Handler) count(door *callstats.Door, name string, refused smithy.APIError, began time.Time) {
+func (h *Handler) count(ctx context.Context, door *callstats.Door, name string, refused smithy.APIError, began time.Time) {
 	if refused != nil {
 		h.refusals.WithLabelValues(refused.ErrorCode()).Inc()
 	}
-	door.Done(name, outcomeOf(refused), began)
+	door.Done(name, outcomeOf(ctx, refused), began)
 }
 
-func outcomeOf(refused smithy.APIError) callstats.Outcome {
+func outcomeOf(ctx context.Context, refused smithy.APIError) callstats.Outcome {
 	switch {
 	case refused == nil:
 		return callstats.OK
 	case refused.ErrorCode() == codeThrottling:
 		return callstats.Throttled
 	case statusOf(refused.ErrorCode()) >= http.StatusInternalServerError:
-		return callstats.Failed
+		return callstats.Heard(ctx, callstats.Failed)
 	}
 	return callstats.Refused
 }

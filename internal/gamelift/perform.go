@@ -25,7 +25,7 @@ func (h *Handler) Allows(operation string, role identity.Role) bool {
 func (h *Handler) Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error) {
 	began, requestID := time.Now(), newRequestID()
 	output, refused := h.performed(ctx, by, operation, requestID, input)
-	h.count(h.console, operation, refused, began)
+	h.count(ctx, h.console, operation, refused, began)
 	if refused != nil { // a nil *T stored in err would not be nil
 		return nil, refused
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -48,6 +49,33 @@ muster_calls_total{door="console",operation="ListFleets",outcome="failed"} 0
 muster_calls_total{door="console",operation="ListFleets",outcome="ok"} 2
 muster_calls_total{door="console",operation="ListFleets",outcome="refused"} 1
 muster_calls_total{door="console",operation="ListFleets",outcome="throttled"} 0
+`
+	if err := testutil.CollectAndCompare(calls, strings.NewReader(want), "muster_calls_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that leaves before its answer is no failure of the service, for which there is an alert.
+func TestClientThatLeavesIsNoFailure(t *testing.T) {
+	calls := callstats.New()
+	h := NewHandler(newHall(t, 0).service, Config{Keys: keysForTest(), Log: testLog(t), Calls: calls})
+	ctx, leave := context.WithCancel(t.Context())
+	replace(t, h, serve("ListFleets", look, func(_ *Service, ctx context.Context, _ *gamelift.ListFleetsInput) (*gamelift.ListFleetsOutput, error) {
+		leave()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	server := httptest.NewServer(h)
+	if _, err := sdkClient(server.URL, keysForTest()["AKADMIN"]).ListFleets(ctx, &gamelift.ListFleetsInput{}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	server.Close() // waits for the request
+	const want = `# HELP muster_calls_total Calls that were answered. refused: the request cannot be granted; throttled: too much at a time; failed: the service could not do its work.
+# TYPE muster_calls_total counter
+muster_calls_total{door="api",operation="ListFleets",outcome="failed"} 0
+muster_calls_total{door="api",operation="ListFleets",outcome="ok"} 0
+muster_calls_total{door="api",operation="ListFleets",outcome="refused"} 1
+muster_calls_total{door="api",operation="ListFleets",outcome="throttled"} 0
 `
 	if err := testutil.CollectAndCompare(calls, strings.NewReader(want), "muster_calls_total"); err != nil {
 		t.Error(err)

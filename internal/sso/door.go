@@ -140,7 +140,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, p := d.perform(x, w, r)
-	d.calls.Done(x.name, outcome(p), began)
+	d.calls.Done(x.name, callstats.Heard(r.Context(), outcome(p)), began)
 	if p != nil {
 		writeProblem(w, p)
 		return

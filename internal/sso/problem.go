@@ -2,6 +2,7 @@ package sso
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -57,7 +58,8 @@ var (
 	failed       = problem{kind: "InternalServerException", status: http.StatusInternalServerError}
 )
 
-// failure returns the problem for an error of the service. It logs the error, unless the node cannot answer for the cluster or a limit is exceeded.
+// failure returns the problem for an error of the service. It logs the error, unless the client has left, the node cannot answer for the cluster, or a
+// limit is exceeded.
 func (d *Door) failure(call string, of problem, err error) *problem {
 	if errors.Is(err, engine.ErrStopped) || errors.Is(err, engine.ErrNotLeading) {
 		of.status = http.StatusServiceUnavailable
@@ -66,7 +68,9 @@ func (d *Door) failure(call string, of problem, err error) *problem {
 	if p, ok := errors.AsType[*domain.Refusal](err); ok && (p.Reason == domain.LimitExceeded || p.Reason == domain.Overloaded) {
 		return slowDown.because(p.Detail)
 	}
-	d.config.Log.Error("a request of a sign-in client failed", "operation", call, "error", err)
+	if !errors.Is(err, context.Canceled) { // else the client has left
+		d.config.Log.Error("a request of a sign-in client failed", "operation", call, "error", err)
+	}
 	return of.because("The request failed inside the service; the log has the cause.")
 }
 

@@ -94,13 +94,13 @@ func (d *Door) CreateSession(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		problem, code, status = &refusal{codeInternal, "The request failed inside the service. The log has the cause under this request id."}, codeInternal, http.StatusInternalServerError
-		d.config.Log.Error("a request for temporary credentials failed", "operation", createSession, "request_id", id, "error", err)
+		d.logFailure(createSession, id, err)
 	case problem.code == codeThrottling:
 		code, status = "ThrottlingException", http.StatusTooManyRequests
 	case problem.code == codeAccessDenied:
 		code, status = codeDeniedException, http.StatusForbidden
 	}
-	d.calls.Done(createSession, outcome(status), began)
+	d.calls.Done(createSession, callstats.Heard(r.Context(), outcome(status)), began)
 	writeSession(w, status, code, map[string]string{"message": problem.message}, id)
 }
 

@@ -145,10 +145,17 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := problem.status()
 	if !ok {
 		problem, status = &refusal{codeInternal, "The request failed inside the service. The log has the cause under this request id."}, http.StatusInternalServerError
-		d.config.Log.Error("a request for temporary credentials failed", "operation", name, "request_id", id, "error", err)
+		d.logFailure(name, id, err)
 	}
-	d.calls.Done(name, outcome(status), began)
+	d.calls.Done(name, callstats.Heard(r.Context(), outcome(status)), began)
 	refuse(w, problem, status, id)
+}
+
+// logFailure logs why a request failed inside the service, unless its client has left.
+func (d *Door) logFailure(operation, id string, err error) {
+	if !errors.Is(err, context.Canceled) {
+		d.config.Log.Error("a request for temporary credentials failed", "operation", operation, "request_id", id, "error", err)
+	}
 }
 
 // caller reads the body of a request and returns who has signed it. Only calls with a machine's token need no signature.

@@ -1,12 +1,14 @@
 package sts
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -22,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -269,6 +272,39 @@ func TestShortKeyOfAnIssuer(t *testing.T) {
 	c.is("a token of a short key", err, "InvalidIdentityToken")
 	if want := `key \"rsa\" of issuer ` + c.issuer.URL + `: n has 1024 bits, want at least 2048`; !strings.Contains(c.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, c.log.String())
+	}
+}
+
+// leaving is a verifier during whose work the client leaves.
+type leaving struct{ leave func() }
+
+func (l leaving) Verify(ctx context.Context, _ string) (*webidentity.Machine, error) {
+	l.leave()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A client that leaves before its answer is no failure of the service, for which there is an alert: strangers could raise it.
+func TestClientThatLeavesIsNoFailure(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	p := newPortWith(t, leaving{leave})
+	client := sts.New(sts.Options{BaseEndpoint: &p.url, Region: "eu-central-1", RetryMaxAttempts: 1})
+	if _, err := client.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{RoleArn: new(arnOf("backend")), RoleSessionName: new("deploy"), WebIdentityToken: new("token")}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	p.server.Close() // waits for the request
+	const want = `# HELP muster_calls_total Calls that were answered. refused: the request cannot be granted; throttled: too much at a time; failed: the service could not do its work.
+# TYPE muster_calls_total counter
+muster_calls_total{door="sts",operation="AssumeRoleWithWebIdentity",outcome="failed"} 0
+muster_calls_total{door="sts",operation="AssumeRoleWithWebIdentity",outcome="ok"} 0
+muster_calls_total{door="sts",operation="AssumeRoleWithWebIdentity",outcome="refused"} 1
+muster_calls_total{door="sts",operation="AssumeRoleWithWebIdentity",outcome="throttled"} 0
+`
+	if err := testutil.CollectAndCompare(p.calls, strings.NewReader(want), "muster_calls_total"); err != nil {
+		t.Error(err)
+	}
+	if p.log.Len() > 0 {
+		t.Errorf("the log has %s", p.log.String())
 	}
 }
 
