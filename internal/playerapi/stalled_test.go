@@ -3,6 +3,7 @@ package playerapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,13 +13,17 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames/framestest"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // stalledJournal is a journal on a disk that a test stalls.
@@ -96,10 +101,16 @@ type streamed struct {
 
 func (s *streamed) drop() { _ = s.conn.NetConn().Close() }
 
+// stream opens the stream of a player.
 func (x *lobby) stream(server *httptest.Server, token string) *streamed {
 	x.Helper()
-	header := http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}}
-	c, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"/playerflow/v1/player/stream", header)
+	return x.dial(server.URL+"/playerflow/v1/player/stream", "playerflow.v1", token)
+}
+
+func (x *lobby) dial(url, protocol, token string) *streamed {
+	x.Helper()
+	header := http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {protocol}}
+	c, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(url, "http"), header)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -243,4 +254,68 @@ func TestAcknowledgementsWhileStalled(t *testing.T) {
 		t.Errorf("the stream was closed with %d", code)
 	case <-time.After(2 * players.Sessions.DeadAfter):
 	}
+}
+
+// While more acknowledgements wait for the journal than are recorded at once, the loss of a stream is still reported.
+func TestLossWhileAcknowledgementsWait(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Logins.PerSecond = 0 // no limit
+	x, j := stallingLobby(t, players)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	var all []*streamed
+	for i := range 100 {
+		s := x.stream(server, x.login(fmt.Sprint("p-", i)))
+		x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+		all = append(all, s)
+	}
+	j.stall()
+	x.setAttributes("ben")
+	x.until("a change is being written", func() bool { return j.waiting.Load() == 1 })
+	for _, s := range all {
+		if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","seq":1}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // the acknowledgements arrive
+	all[0].drop()
+	x.sees("the player is offline", func(v *cell.View) bool {
+		now, _ := v.FlowOf("p-0", x.door.state.Instant())
+		return now.Presence == flow.Offline
+	})
+}
+
+// While an acknowledgement of the studio's backend waits for the journal, its stream gets pings, and the answers to them count as signs of life.
+func TestPartnersStreamWhileStalled(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Sessions.PingInterval, players.Sessions.DeadAfter = 100*time.Millisecond, time.Second
+	x, j := stallingLobby(t, players)
+	key, err := x.keys.Create(t.Context(), access.Actor{}, keyring.New{Role: identity.Backend})
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := key.ID + "." + key.Secret
+	server := httptest.NewServer(x.door.Partner())
+	defer server.Close()
+	path, _ := x.wants(200, "")(x.send(x.door.Partner(), backend, objects.PartnerPrefix+"Events.Subscribe", "{}"))["stream_path"].(string)
+	s := x.dial(server.URL+path, "playerflow.events.v1", backend)
+	receives := func(what string) {
+		t.Helper()
+		x.until(what, func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, what) })
+	}
+	player := x.login("ann")
+	x.wants(200, "")(x.call(player, "Party.CreateParty", "{}"))
+	receives("OnPartyChanged")
+
+	j.stall()
+	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","no":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	x.until("the acknowledgement is being written", func() bool { return j.waiting.Load() == 1 })
+	for range 2 * players.Sessions.DeadAfter / players.Sessions.PingInterval {
+		receives(`"ping"`)
+	}
+	j.goOn()
+	x.wants(200, "")(x.call(player, "Party.LeaveParty", "{}"))
+	receives("OnRemovedFromParty")
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// feed is the source of a connection's frames. Only the goroutine of the connection calls its methods, except take.
+// feed is the source of a connection's frames. Only the goroutine of the connection calls its methods. All of them may wait for the journal.
 type feed interface {
 	// hello returns the first frame, which contains the intervals of heartbeats.
 	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
@@ -31,7 +32,8 @@ type feed interface {
 }
 
 // connection is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it has no queue: its goroutine reads
-// new events from the state, as fast as the receiver takes them. There are far fewer of them than of players.
+// new events from the state, as fast as the receiver takes them. There are far fewer of them than of players. While that goroutine waits for the
+// journal, others send heartbeats and read the receiver's frames, so that a stalled disk does not end the connection.
 type connection struct {
 	feeds *Feeds
 	conn  net.Conn
@@ -45,7 +47,8 @@ type connection struct {
 	write    sync.Mutex          // held while one or more frames are written
 
 	mu     sync.Mutex
-	closed bool // a close frame was sent: later frames of the receiver are ignored
+	closed bool   // a close frame was sent: later frames of the receiver are ignored
+	acked  uint64 // the highest number that the receiver acknowledged since takeAcked
 }
 
 // wake reports that new events may exist.
@@ -116,32 +119,62 @@ func (l *connection) heard() bool {
 // run sends events until the connection ends or the service stops.
 func (l *connection) run(ctx context.Context) {
 	defer context.AfterFunc(l.life, l.revoked)()
-	ping := time.NewTicker(l.promised.PingInterval)
-	defer ping.Stop()
-	frames, err := l.feed.hello(ctx, l.promised)
-	if err != nil || !l.send(socket.Append(nil, socket.Text, frames)) {
+	defer l.takeAcked(ctx)
+	hello, err := l.feed.hello(ctx, l.promised)
+	if err != nil || !l.send(socket.Append(nil, socket.Text, hello)) {
 		l.close(socket.Draining)
 		return
 	}
-	frames = nil
+	stop := l.beat()
+	code := l.deliver(ctx)
+	stop()
+	if code != 0 {
+		l.close(code)
+	}
+}
+
+// beat sends heartbeats until stop is called or the connection is lost. None follows stop, as nothing may follow the close frame.
+func (l *connection) beat() (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	stopped := false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(l.promised.PingInterval, func() {
+		defer l.feeds.Panics.Confine(state.PanicDoor, l.drop)
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped && l.send(socket.Heartbeat) {
+			timer.Reset(l.promised.PingInterval)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
+
+// deliver sends events and records acknowledgements. It returns the code to close the connection with; 0: the connection is lost.
+func (l *connection) deliver(ctx context.Context) (code uint16) {
+	var frames []byte
 	for {
+		l.takeAcked(ctx)
 		all, more, code, err := l.feed.next(ctx, frames[:0])
 		switch {
 		case err != nil:
-			l.close(socket.Draining)
-			return
+			return socket.Draining
 		case len(all) > 0 && !l.send(all):
-			return
+			return 0
 		case code != 0:
-			l.close(code)
-			return
+			return code
 		}
 		if frames = all; cap(frames) > socket.KeptFrame {
 			frames = nil
 		}
 		if code := l.code.Load(); code != 0 {
-			l.close(uint16(code))
-			return
+			return uint16(code)
 		}
 		var wakes <-chan struct{} = l.wakes
 		if more {
@@ -149,17 +182,31 @@ func (l *connection) run(ctx context.Context) {
 		}
 		select {
 		case <-wakes:
-		case <-ping.C:
-			if !l.send(socket.Heartbeat) {
-				return
-			}
 		case <-l.gone:
-			return
+			return 0
 		case <-ctx.Done():
 			l.send(socket.Append(nil, socket.Text, socket.Bye(socket.ComeBack)))
-			l.close(socket.Draining)
-			return
+			return socket.Draining
 		}
+	}
+}
+
+// acknowledge notes that the receiver has the events up to a number.
+func (l *connection) acknowledge(no uint64) {
+	l.mu.Lock()
+	l.acked = max(l.acked, no)
+	l.mu.Unlock()
+	l.wake()
+}
+
+// takeAcked records what the receiver has acknowledged.
+func (l *connection) takeAcked(ctx context.Context) {
+	l.mu.Lock()
+	no := l.acked
+	l.acked = 0
+	l.mu.Unlock()
+	if no > 0 {
+		l.feed.take(ctx, no)
 	}
 }
 
@@ -216,7 +263,7 @@ func (l *connection) receive(data []byte) {
 	case f.Type == "ping":
 		l.send(socket.Append(nil, socket.Text, []byte(`{"type":"pong"}`)))
 	case f.Type == "ack":
-		l.feed.take(l.feeds.ctx, f.No)
+		l.acknowledge(f.No)
 	case f.Type != "pong":
 		l.send(socket.Append(nil, socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`)))
 	}

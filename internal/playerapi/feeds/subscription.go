@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -42,8 +41,7 @@ func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
 	if !given {
 		after = s.Done
 	}
-	f := &eventFeed{of: x, id: s.ID, after: after}
-	f.taken.Store(s.Done)
+	f := &eventFeed{of: x, id: s.ID, after: after, taken: s.Done}
 	l, ok := x.open(w, r, by, eventsProtocol, f)
 	if !ok {
 		return
@@ -99,16 +97,15 @@ type eventFeed struct {
 	told  uint64 // number of the last event sent
 	gap   uint64 // number after which a gap was reported, plus one
 
-	taken atomic.Uint64 // number up to which the state has recorded the receiver's acknowledgement
-	seen  atomic.Uint64 // copy of after for goroutines other than the connection's
+	taken uint64 // number up to which the state has recorded the receiver's acknowledgement
 }
 
 // take records that the receiver has the events up to a number, if they were sent to it, so that the state need not keep them.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
-	no = min(no, f.seen.Load())
+	no = min(no, f.after)
 	// If this fails, the state keeps the events until a later acknowledgement.
 	if f.of.State.Do(ctx, &playerflow.TakeEvents{ID: f.id, No: no}) == nil {
-		f.taken.Store(max(no, f.taken.Load()))
+		f.taken = max(no, f.taken)
 	}
 }
 
@@ -126,7 +123,6 @@ func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]
 	var head uint64
 	err := f.of.State.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
 	f.after = min(f.after, head)
-	f.seen.Store(f.after)
 	body, _ := json.Marshal(eventsHello{
 		"hello", objects.ID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
 	})
@@ -148,12 +144,11 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		frames = socket.Append(frames, socket.Text, f.of.events.Studio(&page.Events[i]))
 	}
 	f.after = page.Last
-	f.seen.Store(f.after)
 	if n := len(page.Events); n > 0 {
 		f.told = page.Events[n-1].No
 	}
 	// Skipped events count as acknowledged only once all events sent before them are acknowledged.
-	if taken := f.taken.Load(); taken >= f.told && f.after >= taken+passedOver {
+	if f.taken >= f.told && f.after >= f.taken+passedOver {
 		f.take(ctx, f.after)
 	}
 	return frames, page.More, 0, nil

@@ -269,24 +269,21 @@ func (s *stream) acknowledge(seq uint64) {
 	s.acked = seq
 	if !s.acking {
 		s.acking = true
-		s.of.reports.Make(s.recordAck)
+		s.of.signs.Make(s.recordAck)
 	}
 }
 
-// recordAck records the client's last acknowledgement, and each that comes meanwhile. The next one makes up for one that fails; the close code
-// informs a client whose session has ended.
+// recordAck records the client's last acknowledgement. One that comes meanwhile is recorded after those of other clients. The next one makes up for
+// one that fails; the close code informs a client whose session has ended.
 func (s *stream) recordAck() error {
-	for {
-		s.mu.Lock()
-		seq := s.acked
-		s.mu.Unlock()
-		_ = s.of.State.Do(s.of.ctx, &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: seq})
-		s.mu.Lock()
-		if s.acked == seq {
-			s.acking = false
-			s.mu.Unlock()
-			return nil
-		}
-		s.mu.Unlock()
+	s.mu.Lock()
+	seq := s.acked
+	s.mu.Unlock()
+	_ = s.of.State.Do(s.of.ctx, &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: seq})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.acking = s.acked != seq; s.acking {
+		s.of.signs.Make(s.recordAck)
 	}
+	return nil
 }

@@ -49,7 +49,8 @@ type Streams struct {
 	stop     context.CancelFunc
 	unfollow func()
 	running  warm.Group
-	reports  *insist.Reports
+	losses   *insist.Reports // of streams
+	signs    *insist.Reports // acknowledgements and signs of life, which losses do not wait for
 	seed     maphash.Seed
 
 	// attaching serialises the attaches of one player, so that the core and this node agree on which came last.
@@ -84,7 +85,8 @@ func Open(c Config) *Streams {
 		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{}, dropped: make(chan struct{}),
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.reports = insist.New(insist.Config{Open: x.ctx, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor})
+	reports := insist.Config{Open: x.ctx, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
+	x.losses, x.signs = insist.New(reports), insist.New(reports)
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
 	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayersTold), new(playerflow.LoginChanged), new(playerflow.LoginRemoved), new(playerflow.PresenceChanged)), x.follow)
 	x.running.Go(x.watch)
@@ -162,7 +164,7 @@ func (x *Streams) leave(s *stream) bool {
 // lose reports to the core that a stream is lost. If the door closes first, that is not reported: all clients reconnect anyway.
 func (x *Streams) lose(s *stream) {
 	player, number := s.player, s.number
-	x.reports.Make(func() error {
+	x.losses.Make(func() error {
 		return x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: player, Stream: number})
 	})
 }
@@ -299,7 +301,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 	if now-s.renewed > int64(config.IdleExpiry/10) && s.renewing.CompareAndSwap(false, true) {
 		s.renewed = now
-		x.reports.Make(s.renew)
+		x.signs.Make(s.renew)
 	}
 }
 
