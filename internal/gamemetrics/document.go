@@ -13,7 +13,7 @@ func Document() string {
 This page lists the metrics of the GameLift API, under the names that dashboards use, and what Muster counts for each. ` + "`go test ./internal/gamemetrics -run Document -update`" + ` writes this page from the
 table in the code. The [guide](guide/metrics.md) explains how to read them; Muster's own metrics, which begin with ` + "`muster_`" + `, are in [operations](guide/operations.md#metrics).
 
-A *gauge* is the state at the end of a minute. A *counter* is how often something happened within the minute. A *duration* has one sample for each event that ended within it. A percentage of zero has no value. Utilization is known only for hosts with ` + "`muster agent`" + ` on Linux; a fleet without an agent has no such series.
+A *gauge* is the state at the end of a minute. A *counter* is how often something happened within the minute; in Prometheus it begins at 0 once its fleet, queue, location or matchmaking configuration exists. A *duration* has one sample for each event that ended within it. A percentage of zero has no value. Utilization is known only for hosts with ` + "`muster agent`" + ` on Linux; a fleet without an agent has no such series.
 
 | metric | unit | kind | dimensions | in Prometheus | what |
 | --- | --- | --- | --- | --- | --- |

@@ -67,7 +67,7 @@ func (r *Recorder) countHosts(s *sample) {
 		was, known := r.hosts[of]
 		r.hosts[of] = counted{h.HostUse, now}
 		if !known {
-			continue
+			was.HostUse = h.HostUse
 		}
 		for _, x := range []struct {
 			of       *Definition
@@ -76,9 +76,7 @@ func (r *Recorder) countHosts(s *sample) {
 			{networkIn, was.NetworkIn, h.NetworkIn}, {networkOut, was.NetworkOut, h.NetworkOut}, {diskRead, was.DiskRead, h.DiskRead}, {diskWritten, was.DiskWritten, h.DiskWritten},
 			{diskReads, was.DiskReads, h.DiskReads}, {diskWrites, was.DiskWrites, h.DiskWrites},
 		} {
-			if n := x.now - x.was; n > 0 {
-				r.add(x.of, h.Fleet, h.location, float64(n))
-			}
+			r.add(x.of, h.Fleet, h.location, float64(max(0, x.now-x.was)))
 		}
 	}
 	for of, x := range r.hosts {

@@ -162,12 +162,8 @@ func (r *Recorder) countRules(all []matchmaker.RuleEvaluations) {
 		if x.Passed < was.Passed || x.Failed < was.Failed { // the matchers were restarted
 			was = matchmaker.RuleEvaluations{}
 		}
-		if n := x.Passed - was.Passed; n > 0 {
-			r.addRule(rulesPassed, names, float64(n))
-		}
-		if n := x.Failed - was.Failed; n > 0 {
-			r.addRule(rulesFailed, names, float64(n))
-		}
+		r.addRule(rulesPassed, names, float64(x.Passed-was.Passed))
+		r.addRule(rulesFailed, names, float64(x.Failed-was.Failed))
 	}
 	r.rules = next
 }

@@ -273,13 +273,37 @@ func TestFleetsAndQueues(t *testing.T) {
 	c := s.ready("fleet-2", "a2", 5)
 	s.do(&hosting.EndProcess{Process: c, Request: 9})
 	s.shows(map[string]float64{"server_process_terminations_total fleet-2 custom-a eu": 1, "active_server_processes fleet-2 custom-a eu": 0})
-	if n, there := s.metrics()["server_process_abnormal_terminations_total fleet-2 custom-a eu"]; there {
+	if n := s.metrics()["server_process_abnormal_terminations_total fleet-2 custom-a eu"]; n > 0 {
 		t.Errorf("%v abnormal terminations of a process that ended by itself", n)
 	}
 	// started = succeeded + canceled + timed out + failed + the present depth
 	m := s.metrics()
 	if m["placements_started_total q"] != m["placements_succeeded_total q"]+m["placements_canceled_total q"]+m["placements_timed_out_total q"]+m["queue_depth q"] {
 		t.Errorf("the counters of placements do not add up: %v", m)
+	}
+}
+
+// Counters and durations exist before their first event, which Prometheus would not see as an increase otherwise.
+func TestCountersBeginAtZero(t *testing.T) {
+	s := newScene(t)
+	s.furnish()
+	compiled, problems := ruleset.Parse(rules)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "plain", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
+	s.shows(map[string]float64{
+		"server_process_activations_total fleet-2 custom-a eu": 0, "server_process_abnormal_terminations_total fleet-2 custom-a eu": 0,
+		"placements_started_total q": 0, "placements_failed_total q": 0, "location_lowest_price_placement_total custom-b": 0,
+		"tickets_started_total plain": 0, "time_to_match_seconds plain count": 0,
+	})
+	if _, there := s.metrics()["network_in_bytes_total fleet-1 custom-a eu"]; there {
+		t.Error("a fleet without agents has a counter of its hosts")
+	}
+	s.do(&hosting.DeleteQueue{Name: "q"})
+	if _, there := s.metrics()["placements_failed_total q"]; there {
+		t.Error("a queue that is gone has a counter")
 	}
 }
 
@@ -330,7 +354,7 @@ func TestMatchmaking(t *testing.T) {
 	s.status("f", matchmaking.RequiresAcceptance)
 	s.do(&matchmaking.AcceptMatch{Ticket: "e", Players: []string{"player e"}, Accept: false})
 	s.shows(map[string]float64{"matches_created_total asks": 2, "matches_accepted_total asks": 1, "matches_rejected_total asks": 1})
-	if _, there := s.metrics()["matches_accepted_total plain"]; there {
+	if n := s.metrics()["matches_accepted_total plain"]; n > 0 {
 		t.Error("matches that need no acceptance count as accepted")
 	}
 	s.search("asks", "g", 1)
@@ -479,7 +503,7 @@ func TestHostsUse(t *testing.T) {
 			}
 		}
 	}
-	check(map[string]float64{"cpu_utilization_percent fleet-1 custom-a default": 30, "memory_utilization_percent fleet-1 custom-a default": 5, "cpu_utilization_percent fleet-1 custom-b default": 90})
+	check(map[string]float64{"cpu_utilization_percent fleet-1 custom-a default": 30, "memory_utilization_percent fleet-1 custom-a default": 5, "cpu_utilization_percent fleet-1 custom-b default": 90, "network_in_bytes_total fleet-1 custom-a default": 0})
 	report(func() { uses[0].NetworkIn, uses[0].DiskReads, uses[1].NetworkIn, uses[2].NetworkOut = 1100, 8, 40, 9 }) // h2 has restarted
 	check(map[string]float64{"network_in_bytes_total fleet-1 custom-a default": 100, "disk_read_ops_total fleet-1 custom-a default": 3, "network_out_bytes_total fleet-1 custom-b default": 2})
 	report(func() { uses[1].NetworkIn = 90 })

@@ -137,6 +137,26 @@ func (r *Recorder) note(s *sample) {
 		}
 	}
 	r.forgetGone()
+	r.beginAtZero()
+}
+
+// beginAtZero makes the counters and durations of known subjects exist before their first event, which Prometheus would not see as an increase
+// otherwise. Hosts' counters begin with the first report of a host. The caller holds r.mu.
+func (r *Recorder) beginAtZero() {
+	for _, d := range Table {
+		if d.Kind == Gauge || slices.Contains(countedByHosts, d) {
+			continue
+		}
+		for names := range r.subjects[d.Of] {
+			k := key{d, names[0], names[1]}
+			if d.Kind == Counter && r.counts[k] == nil {
+				r.counts[k] = &count{}
+			}
+			if d.Kind == Duration && r.times[k] == nil {
+				r.times[k] = &times{}
+			}
+		}
+	}
 }
 
 // forgetGone removes the counters of subjects that are gone, once all their counts are written. The caller holds r.mu.

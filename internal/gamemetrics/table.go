@@ -205,6 +205,9 @@ var (
 	utilizedShare       = gauge(Group, "PercentUtilizedGameServers", "Percent", "UtilizedGameServers / all game servers of the group × 100.")
 )
 
+// countedByHosts are the counters of hosts with an agent.
+var countedByHosts = []*Definition{networkIn, networkOut, diskRead, diskWritten, diskReads, diskWrites}
+
 // Table has all metrics, in the order of the documents.
 var Table = []*Definition{
 	ofPlace("ActiveInstances", "Computes with server processes that are ready or host a game session.", (*hosting.PlaceCounts).ActiveInstances),

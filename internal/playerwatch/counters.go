@@ -30,7 +30,7 @@ func newCounters() *counters {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_flow_" + name, Help: help}, labels)
 	}
-	return &counters{
+	c := &counters{
 		commits:     counter("commits_total", "Commits that changed keys of players, by the call or deadline that caused them.", "cause"),
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_flow_key_changes_total", Help: "Players whose keys commits changed."}),
 		connections: counter("game_connections_total", "What happened to players' connections to their games.", "event"),
@@ -42,6 +42,13 @@ func newCounters() *counters {
 		failed:    counter("allocations_failed_total", "Games that got no host.", "queue", "reason"),
 		penalties: counter("penalties_total", "Offences that moved a player up a scale.", "kind"),
 	}
+	for _, event := range []string{"lost", "reconnect_begun", "reconnected", "reservation_expired", "taken_over", "reconnect_expired"} {
+		c.connections.WithLabelValues(event)
+	}
+	for k := flow.Dodge; k <= flow.ByOperator; k++ {
+		c.penalties.WithLabelValues(k.String())
+	}
+	return c
 }
 
 func (c *counters) collectors() []prometheus.Collector {

@@ -219,8 +219,7 @@ func (w *Watch) refused(cmd kernel.Command, refusal *domain.Refusal) {
 		return
 	}
 	w.metrics.refused.WithLabelValues(refusal.Reason.String()).Inc()
-	switch refusal.Reason {
-	case domain.NoCapacity, domain.LimitExceeded, domain.WrongFleetStatus:
+	if slices.Contains(lacksCapacity, refusal.Reason) {
 		w.lines.write(slog.LevelInfo, "game session refused", refusal.Reason.String(), "fleet", create.Fleet, "location", create.Location,
 			"reason", refusal.Reason.String(), "detail", refusal.Detail)
 	}

@@ -18,7 +18,7 @@ type commits struct {
 }
 
 func newCommits() *commits {
-	return &commits{
+	c := &commits{
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "muster_flow_commit_seconds", Help: "From a call's command to its durable commit.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
@@ -30,6 +30,10 @@ func newCommits() *commits {
 			Name: "muster_flow_cancels_total", Help: "Calls of LeaveMatchmaking: which of the cancel and the match came first.",
 		}, []string{"outcome"}),
 	}
+	for _, outcome := range []string{"cancelled", "matched", "refused"} {
+		c.cancels.WithLabelValues(outcome)
+	}
+	return c
 }
 
 // Collectors returns the metrics of the calls' commands.

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/playerapi/events"
 )
 
 // streamMetrics counts how streams begin and end.
@@ -14,7 +16,7 @@ type streamMetrics struct {
 }
 
 func newStreamMetrics() *streamMetrics {
-	return &streamMetrics{
+	m := &streamMetrics{
 		begun: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_flow_streams_begun_total", Help: "Event streams that were attached: with the events since, or with a snapshot.",
 		}, []string{"resume"}),
@@ -23,6 +25,10 @@ func newStreamMetrics() *streamMetrics {
 		}, []string{"code"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_flow_streams", Help: "Event streams that are attached."}),
 	}
+	for _, resume := range []string{events.ResumeReplay, events.ResumeSnapshot} {
+		m.begun.WithLabelValues(resume)
+	}
+	return m
 }
 
 func (m *streamMetrics) ended(code uint16) { m.closed.WithLabelValues(strconv.Itoa(int(code))).Inc() }
