@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"syscall"
+
+	"github.com/musterhq/muster/internal/logsink"
 )
 
 // Journal returns a writer of log lines to f. If stream, which is JOURNAL_STREAM, says that f leads to systemd's journal, each line begins with its priority, which the journal takes
@@ -36,21 +39,15 @@ func (j *journal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// levels are the levels of log lines with the prefixes of their priorities. The first key after the time is the level, whatever the message says.
-var levels = []struct{ text, json, prefix []byte }{
-	{[]byte("level=DEBUG"), []byte(`"level":"DEBUG"`), []byte("<7>")},
-	{[]byte("level=INFO"), []byte(`"level":"INFO"`), []byte("<6>")},
-	{[]byte("level=WARN"), []byte(`"level":"WARN"`), []byte("<4>")},
-	{[]byte("level=ERROR"), []byte(`"level":"ERROR"`), []byte("<3>")},
-}
-
-// priority returns the prefix of a line: that of its level, or of an error if it has none.
-func priority(line []byte) []byte {
-	key := 1 + bytes.IndexAny(line, " ,") // behind the time
-	for _, l := range levels {
-		if bytes.HasPrefix(line[key:], l.text) || bytes.HasPrefix(line[key:], l.json) {
-			return l.prefix
-		}
+// priority returns the prefix of a line.
+func priority(line []byte) string {
+	switch logsink.Level(line) {
+	case slog.LevelDebug:
+		return "<7>"
+	case slog.LevelInfo:
+		return "<6>"
+	case slog.LevelWarn:
+		return "<4>"
 	}
-	return []byte("<3>")
+	return "<3>"
 }
