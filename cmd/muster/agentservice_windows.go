@@ -2,9 +2,38 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/eventlog"
 )
+
+// agentService is the name of the service and of the source of its events.
+const agentService = "muster-agent"
+
+// eventLog returns a function that adds an event to the Windows Event Log, if Windows' service manager started this program; otherwise nil.
+func eventLog() func(level slog.Level, text string) error {
+	if service, err := svc.IsWindowsService(); err != nil || !service {
+		return nil
+	}
+	// This fails from the second start on, and for a user who may not register sources. Events of an unregistered source are kept as well; the viewer
+	// only precedes them with a note.
+	_ = eventlog.InstallAsEventCreate(agentService, eventlog.Error|eventlog.Warning|eventlog.Info)
+	log, err := eventlog.Open(agentService)
+	if err != nil {
+		return nil
+	}
+	return func(level slog.Level, text string) error {
+		const id = 1 // the message file of eventcreate.exe, which shows the text of any event, has the ids from 1 to 1000
+		switch {
+		case level >= slog.LevelError:
+			return log.Error(id, text)
+		case level >= slog.LevelWarn:
+			return log.Warning(id, text)
+		}
+		return log.Info(id, text)
+	}
+}
 
 // runAsService runs f. If Windows' service manager started this program, it also answers the manager's requests.
 func runAsService(ctx context.Context, f func(context.Context) error) error {
@@ -12,7 +41,7 @@ func runAsService(ctx context.Context, f func(context.Context) error) error {
 		return f(ctx)
 	}
 	s := &windowsService{ctx: ctx, run: f}
-	if err := svc.Run("muster-agent", s); err != nil {
+	if err := svc.Run(agentService, s); err != nil {
 		return err
 	}
 	return s.err

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/logsink"
 	"github.com/musterhq/muster/internal/sdnotify"
@@ -17,7 +20,40 @@ import (
 // to a closed pipe would end it, and systemd would consider that a clean exit and not restart it.
 func openLog(env environment) *logsink.Sink {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return logsink.New(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]))
+	return logsink.New(logOutput(env["JOURNAL_STREAM"]))
+}
+
+// logOutput returns where log lines and the reason for a failure go: the Windows Event Log for a service of Windows, which discards its standard error,
+// and otherwise standard error.
+func logOutput(stream string) io.Writer {
+	if record := eventLog(); record != nil {
+		return &events{record}
+	}
+	return sdnotify.Journal(os.Stderr, stream)
+}
+
+// events writes each line as an event of the Windows Event Log.
+type events struct {
+	record func(level slog.Level, text string) error
+}
+
+// eventMax limits the bytes of an event. Windows takes 31,839 UTF-16 code units, which are never more than the bytes of the same text.
+const eventMax = 30_000
+
+// Write implements io.Writer. p has one line, or several that belong together.
+func (e *events) Write(p []byte) (int, error) {
+	text := strings.ToValidUTF8(strings.TrimSuffix(string(p), "\n"), "\uFFFD")
+	if len(text) > eventMax {
+		end := eventMax
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = fmt.Sprintf("%s… (%d bytes more)", text[:end], len(text)-end)
+	}
+	if err := e.record(logsink.Level(p), text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // tellOfLostLines logs how many lines were lost once the output accepts lines again.

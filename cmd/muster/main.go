@@ -14,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/musterhq/muster/internal/logsink"
-	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -76,7 +75,7 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
-		out := logsink.New(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM"))) // the program can end even if the reader hangs
+		out := logsink.New(logOutput(os.Getenv("JOURNAL_STREAM"))) // the program can end even if the reader hangs
 		report(out, err)
 		os.Exit(1)
 	}
