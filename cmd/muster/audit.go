@@ -42,7 +42,7 @@ type auditList struct {
 	Until   string `placeholder:"TIME" help:"Only entries before then."`
 	Who     string `placeholder:"TEXT" help:"Only those whose access key, address or program contains this."`
 	What    string `placeholder:"TEXT" help:"Only those whose operation, or what it changed, contains this."`
-	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline, builds, cluster, players or sign-in; of failed sign-ins also client_certificate, game_servers, host_agents, metrics, partners, player_operators, scripts, sso, web_identity or webhook_confirmations."`
+	Door    string `placeholder:"api|operator|console|local|offline|builds|cluster|players|sign-in" help:"Only those of one door; failed sign-ins also have client_certificate, game_servers, host_agents, metrics, partners, player_operators, scripts, sso, web_identity or webhook_confirmations."`
 	Refused bool   `help:"Only attempts that were refused."`
 	Limit   int    `default:"100" help:"How many entries, at most; 0: all."`
 	JSON    bool   `name:"json" help:"Print each entry as JSON in one line."`

@@ -25,7 +25,7 @@ type awsProfileCommand struct {
 	PublicURL string        `name:"public-url" instead:"listen" placeholder:"URL" help:"URL of the service, if not at --listen."`
 	Name      string        `arg:"" help:"Name of the profile: aws --profile NAME."`
 	Region    string        `default:"us-east-1" help:"Region name to write; the service accepts any."`
-	Role      identity.Role `placeholder:"ROLE" help:"Role of the access key in the profile; default: admin. With --sso, the role to assume; default: the person's role with the most rights."`
+	Role      identity.Role `placeholder:"admin|backend|client|readonly" help:"Role of the access key in the profile; default: admin. With --sso, the role to assume; default: the person's role with the most rights."`
 	SSO       bool          `name:"sso" instead:"data,secret-key-file" help:"People sign in with this profile, by aws sso login or muster login. It has no access key."`
 	Replace   bool          `help:"Replace an existing profile of that name that is not Muster's."`
 }

@@ -24,7 +24,7 @@ type certificateFlags struct {
 	Certificate string        `placeholder:"FILE" help:"Exchange a client certificate in PEM, followed by its intermediate certificates, for credentials, instead of a sign-in."`
 	Key         string        `placeholder:"FILE" help:"Key of the certificate in PEM."`
 	Authority   string        `placeholder:"NAME" help:"Authority of the certificate, by its name in the file of --client-certificates of the service."`
-	Role        identity.Role `placeholder:"ROLE" help:"Role of the credentials: admin, backend, client or readonly."`
+	Role        identity.Role `placeholder:"admin|backend|client|readonly" help:"Role of the credentials."`
 	SessionName string        `placeholder:"TEXT" help:"Name of the session in the audit log. Default: the serial number of the certificate."`
 	Duration    time.Duration `placeholder:"TIME" help:"How long the credentials are valid, from 15m to the rule's maximum. Default: 1h."`
 	Server      string        `placeholder:"URL" help:"URL of the service. Default: AWS_ENDPOINT_URL."`

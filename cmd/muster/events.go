@@ -26,7 +26,7 @@ type eventsCommand struct {
 	Limit int    `default:"100" help:"How many entries, at most; 0: all."`
 	JSON  bool   `name:"json" help:"Print each entry as JSON in one line."`
 
-	Kind string `arg:"" help:"fleet, host, compute, process, game-session, queue, placement, ticket, player, party, game-instance, alias, build or configuration."`
+	Kind string `arg:"" placeholder:"fleet|host|compute|process|game-session|queue|placement|ticket|player|party|game-instance|alias|build|configuration" help:"fleet, host, compute, process, game-session, queue, placement, ticket, player, party, game-instance, alias, build or configuration."`
 	ID   string `arg:"" help:"Id of the object, as muster explain takes it; id of a host; name of a queue or of a matchmaking configuration."`
 }
 

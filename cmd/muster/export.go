@@ -20,7 +20,7 @@ type exportCommand struct {
 	dataFlag
 	reasonFlag
 	To     string         `name:"to" required:"" placeholder:"PLACE" help:"A directory (existing, or with a trailing slash) for compressed files of each kind; a file, compressed if its name ends with .gz; or - for standard output."`
-	Kinds  []string       `name:"kinds" placeholder:"KIND,…" help:"game_sessions, player_sessions, placements, tickets, player_changes. Default: all."`
+	Kinds  []string       `name:"kinds" placeholder:"game_sessions|player_sessions|placements|tickets|player_changes" help:"Kinds of records. Default: all."`
 	Since  string         `name:"since" placeholder:"TIME" help:"Only what ended at this time or later, such as 2026-11-01T00:00:00Z. Default: all that the service still has, which is 30 days."`
 	Until  string         `name:"until" placeholder:"TIME" help:"Only what ended before this time. Default: all."`
 	Resume bool           `name:"resume" help:"Continue where the last run ended, even if it was killed. The first run starts at --since."`

@@ -93,7 +93,7 @@ func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, err
 type keysCreate struct {
 	keysAt
 	reasonFlag
-	Role identity.Role `required:"" placeholder:"ROLE" help:"Permissions of the key: admin, backend, client or readonly."`
+	Role identity.Role `required:"" placeholder:"admin|backend|client|readonly" help:"Permissions of the key."`
 	Name string        `help:"Name of the key in the list."`
 	keyLimits
 	Format string `enum:"text,env" default:"text" help:"text for people, env for a shell."`

@@ -115,6 +115,11 @@ func TestCompletions(t *testing.T) {
 			ask([]string{"status"}, "st", "muster", "--config", "cluster", "cluster")
 			ask([]string{"debug"}, "d", "muster", "agent", "--server", "serve", "--log-level")
 			ask([]string{"bash", "zsh", "fish"}, "", "muster", "completion")
+			ask([]string{"text", "json"}, "", "muster", "serve", "--log-format")
+			ask([]string{"auto"}, "a", "muster", "config", "show", "--require-tls")
+			ask([]string{"REPORT_ONLY"}, "R", "muster", "serve", "--player-penalties")
+			ask([]string{"admin", "backend", "client", "readonly"}, "", "muster", "keys", "create", "--role")
+			ask([]string{"party", "placement", "player", "process"}, "p", "muster", "events")
 			ask(nil, "", "muster", "agent", "--server")
 			ask(nil, "", "muster", "backup", "--to")
 

@@ -27,7 +27,7 @@ import (
 type serveCommand struct {
 	settings.Settings
 	Unkept     bool     `name:"bench-unkept" hidden:"" help:"Count and keep no metrics, and record no audit log: for muster bench, which measures what both cost."`
-	AcceptLoss []string `name:"accept-loss" placeholder:"PART" help:"For one start: continue without a lost part of the data directory, and record the loss in the log and the journal: journal, journal-tail, archive or cell.secret. The remains of the part are renamed, not deleted."`
+	AcceptLoss []string `name:"accept-loss" placeholder:"journal|journal-tail|archive|cell.secret" help:"For one start: continue without a lost part of the data directory, and record the loss in the log and the journal. The remains of the part are renamed, not deleted."`
 }
 
 // Run serves until ctx ends or the port is lost. A failed journal does not end it: the service answers requests with an error,

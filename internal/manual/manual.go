@@ -3,6 +3,7 @@
 package manual
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -57,7 +58,7 @@ func read(node *kong.Node) *command {
 	}
 	for _, p := range node.Positional {
 		o := option{name: p.Name, shown: strings.ToUpper(p.Name), help: p.Help, takes: true, many: p.IsCumulative(), required: p.Required}
-		o.values, o.words = valuesOf(p, strings.ToUpper(p.Name))
+		o.values, o.words = valuesOf(p, cmp.Or(p.Tag.PlaceHolder, strings.ToUpper(p.Name)))
 		c.arguments = append(c.arguments, o)
 	}
 	for _, child := range node.Children {
@@ -104,6 +105,8 @@ func valuesOf(v *kong.Value, placeholder string) (values, []string) {
 	switch {
 	case v.Enum != "":
 		return words, slices.DeleteFunc(v.EnumSlice(), func(word string) bool { return word == "" })
+	case strings.Contains(placeholder, "|"): // the program checks the value itself, because its error is better or the value may come from elsewhere
+		return words, strings.Split(placeholder, "|")
 	case placeholder == "DIR" || v.Tag.Type == "existingdir":
 		return directories, nil
 	case strings.Contains(placeholder, "FILE") || v.Tag.Type == "path" || v.Tag.Type == "existingfile":

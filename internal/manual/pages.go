@@ -257,6 +257,8 @@ func escape(text string) string {
 			b.WriteString(`\(ha`)
 		case r == '~':
 			b.WriteString(`\(ti`)
+		case r == '|':
+			b.WriteString(`|\:`) // a long list of values may break here
 		case r < 0x80:
 			b.WriteRune(r)
 		default:

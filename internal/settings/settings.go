@@ -38,10 +38,10 @@ type Settings struct {
 	Join             string `name:"join" nodes:"own" placeholder:"TOKEN" help:"Join a cluster with the token from muster cluster join-token. It has no effect on a node that has joined."`
 	Observer         bool   `name:"observer" nodes:"own" help:"Join without a vote: the node takes connections, but does not count towards a majority."`
 
-	RequireTLS string `name:"require-tls" nodes:"own" reload:"yes" bundle:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
+	RequireTLS string `name:"require-tls" nodes:"own" reload:"yes" bundle:"yes" placeholder:"on|off|auto" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
-	LogLevel     string `name:"log-level" nodes:"own" reload:"yes" bundle:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
-	LogFormat    string `name:"log-format" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FORMAT" help:"text or json."`
+	LogLevel     string `name:"log-level" nodes:"own" reload:"yes" bundle:"yes" placeholder:"debug|info|warn|error" help:"Least severe level that is logged."`
+	LogFormat    string `name:"log-format" nodes:"own" reload:"yes" bundle:"yes" placeholder:"text|json" help:"Format of log lines."`
 	LogEvents    int    `name:"log-events" nodes:"own" reload:"yes" placeholder:"N" help:"Log lines per minute for each kind of event of server processes, game sessions and placements; one line a minute summarizes the rest. Level debug has all of them."`
 	OTLPEndpoint string `name:"otlp-endpoint" nodes:"own" reload:"yes" placeholder:"URL" help:"Export traces and metrics to this OpenTelemetry collector, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: use the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT); without them nothing is exported."`
 	Pprof        string `name:"pprof" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
@@ -79,7 +79,7 @@ type Settings struct {
 
 	Quotas string `name:"quotas" reload:"yes" placeholder:"LIST" help:"How many records one access key may have, including all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, separated by spaces. Empty: the defaults in docs/guide/limits.md."`
 
-	Limits               string `name:"limits" reload:"yes" bundle:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
+	Limits               string `name:"limits" reload:"yes" bundle:"yes" placeholder:"default|gamelift" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" nodes:"own" reload:"yes" placeholder:"N" help:"Maximum number of API requests in progress; further ones get an error that clients retry."`
 
 	ClientKeyRate                  int   `name:"client-key-rate" reload:"yes" placeholder:"N" help:"API requests per second with one access key of the role client, which all players of a game share; allows bursts of ten seconds. 0: no limit."`
@@ -134,12 +134,12 @@ type Settings struct {
 	PlayerRates            string `name:"player-rates" reload:"yes" bundle:"yes" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Changes to the call rates of players and trusted servers, such as party=5/s:20 enter=12/m details=off, separated by spaces. The guide lists the kinds."`
 	PlayersOnline          int    `name:"players-online" placeholder:"N" help:"Maximum number of players logged in at a time. 0: no limit."`
 
-	PlayerReconnect       string        `name:"player-reconnect" bundle:"yes" placeholder:"MODE" help:"Whether a player who lost the connection keeps the seat: OFF, OPTIONAL or REQUIRED."`
+	PlayerReconnect       string        `name:"player-reconnect" bundle:"yes" placeholder:"OFF|OPTIONAL|REQUIRED" help:"Whether a player who lost the connection keeps the seat: OFF, OPTIONAL or REQUIRED."`
 	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"Time that the seat is kept with OPTIONAL."`
 	PlayerDirectCreate    string        `name:"player-direct-create" bundle:"yes" placeholder:"QUEUE" help:"Game session queue that places the game instances that players create. Empty: they may not create any."`
 	PlayerHooks           string        `name:"player-hooks" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file with the hooks that call the studio's backend about players. Empty: none."`
 	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join running game instances, without matchmaking."`
-	PlayerPenalties       string        `name:"player-penalties" bundle:"yes" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
+	PlayerPenalties       string        `name:"player-penalties" bundle:"yes" placeholder:"OFF|REPORT_ONLY|ENFORCE" help:"Penalties for leaving."`
 
 	SnapshotEvery Bytes `name:"snapshot-every" nodes:"own" placeholder:"SIZE" help:"Size of the journal after which the service takes a snapshot: a smaller size makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" nodes:"own" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often. Under sustained load, up to eight times as much, but at most an eighth of the memory."`
