@@ -45,18 +45,17 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 		return err
 	}
 	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
-	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText()}
+	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), NoSDK: "the service was not found"}
 	asked := ctx
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	try := &sdkTrial{remote: remoteService{endpoint: endpoint, region: signingRegion(env)}, fleet: c.Fleet, compute: c.Compute}
-	x.InitSDK = try.run
-	x.Seek = func(ctx context.Context) {
+	x.Seek = func(ctx context.Context, x *doctor.Config) {
 		key, err := environmentKey(env, c.Profile)
 		if x.Running, x.Hangs = data.served(ctx); x.Hangs == nil {
 			key, err = accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
 		}
-		try.remote.key, x.NoService = key, err
+		try.remote.key, x.NoService, x.InitSDK = key, err, try.run
 		if err == nil && (key.AccessKeyID != "" || c.Dev) {
 			x.Service = &doctorService{topService{try.remote}}
 		}
@@ -88,10 +87,7 @@ func (f *dataFlag) served(ctx context.Context) (runs bool, hangs error) {
 	if err != nil {
 		return false, nil
 	}
-	if err := client.Awake(ctx, hangPatience); err != nil {
-		return false, err
-	}
-	return client.Runs(ctx), nil
+	return client.Runs(ctx, hangPatience)
 }
 
 // printFindings prints findings as JSON.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/operator"
@@ -52,8 +53,8 @@ type Config struct {
 	// InitSDK connects a server process as a server SDK does, and ends it. An Untried explains why that was not possible. nil: it is not tried, because of NoSDK.
 	InitSDK func(ctx context.Context, trust *tls.Config) error
 	NoSDK   string
-	Seek    func(ctx context.Context) // sets Service, NoService, Running and Hangs after the checks of the machine; nil: they are already set
-	Tell    func(Finding)             // receives each finding immediately; may be nil
+	Seek    func(ctx context.Context, c *Config) // sets Service, NoService, Running, Hangs and InitSDK after the checks of the machine; nil: they are already set
+	Tell    func(Finding)                        // receives each finding immediately; may be nil
 }
 
 // Untried is the error of a check that was not possible.
@@ -67,29 +68,107 @@ const patience = 10 * time.Second
 // restart is the next step if a service hangs.
 const restart = "restart the service; before that, muster support-bundle collects what may show the cause"
 
+// step is a check with its name and the time that it may take.
+type step struct {
+	check string
+	most  time.Duration
+	run   func(*examination, context.Context)
+}
+
+// Limits of the checks that read or write files, whose disk may never answer. The other checks wait for the network only, and the examination limits them.
+const (
+	diskPatience = 10 * time.Second
+	seekPatience = 20 * time.Second // also asks the service on this machine
+)
+
+var steps = []step{
+	{"settings", diskPatience, (*examination).settings},
+	{"data directory", diskPatience, (*examination).dataDirectory},
+	{"disk", diskPatience, (*examination).disk},
+	{"file descriptors", diskPatience, (*examination).descriptors},
+	{"memory", diskPatience, (*examination).memory},
+	{"clock", diskPatience, (*examination).clock},
+	{"service", seekPatience, (*examination).hangs},
+	{"ports", 0, (*examination).ports},
+	{"certificate", diskPatience, (*examination).certificateFiles},
+	{"public URL", 0, (*examination).publicURL},
+	{"service", 0, (*examination).service},
+	{"backups", 0, (*examination).backups},
+	{"secret", 0, (*examination).secret},
+	{"cluster", 0, (*examination).cluster},
+	{"agents", 0, (*examination).agents},
+	{"InitSDK", 0, (*examination).sdk},
+}
+
 // Examine runs all checks. In their order, the first failure explains most of the later ones.
 func Examine(ctx context.Context, c *Config) []Finding {
 	x := &examination{Config: c}
-	for _, check := range []func(context.Context){
-		x.settings, x.dataDirectory, x.disk, x.descriptors, x.memory, x.clock, x.hangs, x.ports, x.certificateFiles, x.publicURL, x.service, x.backups, x.secret, x.cluster, x.agents, x.sdk,
-	} {
+	for _, s := range steps {
 		if ctx.Err() != nil {
 			x.add("time", Failure, "see which of the findings above is about something slow", "the remaining checks were not made: %v", ctx.Err())
 			break
 		}
-		check(ctx)
+		x.take(ctx, s)
 	}
 	return x.found
 }
 
 type examination struct {
 	*Config
-	found    []Finding
 	overview *operator.Overview // of the service; nil: it did not answer
 	silent   bool               // the program at Endpoint does not answer, so further checks do not ask it
+
+	mu     sync.Mutex
+	found  []Finding
+	closed bool // it takes no more findings
+}
+
+// untilGivenUp is the time between the end of a check's context and the end of the wait for the check.
+const untilGivenUp = time.Second
+
+// take runs a check, but does not wait forever for one that hangs: no context ends a system call to a disk that does not answer. Such a check works
+// on copies, and what it finds later is dropped.
+func (x *examination) take(ctx context.Context, s step) {
+	if s.most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.most)
+		defer cancel()
+	}
+	config := *x.Config
+	part := &examination{Config: &config, overview: x.overview, silent: x.silent}
+	began, done := time.Now(), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(part, ctx)
+	}()
+	finished := true
+	select {
+	case <-done:
+	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(untilGivenUp):
+			finished = false
+		}
+	}
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	part.closed = true
+	x.found = append(x.found, part.found...)
+	if !finished {
+		x.add(s.check, Failure, "see whether the kernel's log (dmesg) reports the disk, whether the server of a network file system is up, and whether the settings name a pipe instead of a file",
+			"did not finish within %v: a file or its disk does not answer", time.Since(began).Round(time.Second))
+		return
+	}
+	x.Config, x.overview, x.silent = part.Config, part.overview, part.silent
 }
 
 func (x *examination) add(check string, level Level, do, found string, args ...any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return
+	}
 	f := Finding{check, level, fmt.Sprintf(found, args...), do}
 	x.found = append(x.found, f)
 	if x.Tell != nil {

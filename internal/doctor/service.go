@@ -14,7 +14,7 @@ import (
 // hangs reports if the service of the data directory hangs. Without a public URL, the endpoint is this service, which is then not asked again.
 func (x *examination) hangs(ctx context.Context) {
 	if x.Seek != nil {
-		x.Seek(ctx)
+		x.Seek(ctx, x.Config)
 	}
 	if x.Hangs == nil {
 		return

@@ -71,13 +71,18 @@ func notOurs(err error, dir string) error {
 
 func (c *Client) sender() sender { return sender{c.user, c.Reason} }
 
-// Runs reports whether the service answers. An earlier release does not know this request, so it is asked for its keys.
-func (c *Client) Runs(ctx context.Context) bool {
-	if c.call(ctx, runsPath, struct{}{}, &struct{}{}) == nil {
-		return true
+// Runs reports whether the service answers. It fails with ErrHangs if the service exists but does not answer within a time.
+func (c *Client) Runs(ctx context.Context, within time.Duration) (bool, error) {
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := c.call(asking, runsPath, struct{}{}, &struct{}{})
+	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
+		return false, fmt.Errorf("%w: no answer from %s within %s", ErrHangs, c.file.Address, within)
 	}
-	_, err := c.List(ctx)
-	return err == nil
+	if err != nil && !errors.Is(err, ErrNoService) { // an earlier release does not know this request, so it is asked for its keys
+		_, err = c.List(ctx)
+	}
+	return err == nil, nil
 }
 
 // List returns all keys in the order of their creation, including revoked ones.
@@ -133,17 +138,9 @@ func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) e
 func (c *Client) Secret(d *keyring.Document) (string, error) { return d.SecretOf(c.secret) }
 
 // awake is called before long operations, so that a command that a timer runs does not wait forever for a service that hangs.
-func (c *Client) awake(ctx context.Context) error { return c.Awake(ctx, answerPatience) }
-
-// Awake fails with ErrHangs if the service exists but does not answer within a time.
-func (c *Client) Awake(ctx context.Context, within time.Duration) error {
-	asking, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	err := c.call(asking, runsPath, struct{}{}, &struct{}{}) // an earlier release refuses that, which is also an answer
-	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
-		return fmt.Errorf("%w: no answer from %s within %s", ErrHangs, c.file.Address, within)
-	}
-	return nil
+func (c *Client) awake(ctx context.Context) error {
+	_, err := c.Runs(ctx, answerPatience)
+	return err
 }
 
 // call sends a signed request. An answer that is not signed comes from another program: no service runs at that address.

@@ -156,23 +156,29 @@ func TestRefusedChangesAreRecorded(t *testing.T) {
 	}
 }
 
-// Runs works without the service's state.
+// Runs works without the service's state, and asks once.
 func TestRuns(t *testing.T) {
 	h := newHouse(t)
 	c := h.client(t)
 	if err := h.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !c.Runs(t.Context()) {
-		t.Error("a service whose engine has stopped does not run")
+	asked, by := 0, c.http.Transport
+	c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { asked++; return by.RoundTrip(r) })
+	if runs, err := c.Runs(t.Context(), time.Minute); !runs || err != nil || asked != 1 {
+		t.Errorf("a service whose engine has stopped: runs %t, %v, after %d requests", runs, err, asked)
 	}
 	if err := h.door.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c.Runs(t.Context()) {
-		t.Error("a service that has ended runs")
+	if runs, err := c.Runs(t.Context(), time.Minute); runs || err != nil || asked != 2 {
+		t.Errorf("a service that has ended: runs %t, %v, after %d requests", runs, err, asked)
 	}
 }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // forge sends a request that change has altered after it was signed.
 func (h *house) forge(t *testing.T, change func(r *http.Request, body *[]byte, date, nonce *string, key *[]byte, run *string)) int {
