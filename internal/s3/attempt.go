@@ -24,18 +24,32 @@ func pause(ctx context.Context, attempt int) error {
 // errStalled is the cause with which an attempt without progress ends.
 var errStalled = errors.New("the store made no progress for too long")
 
-// watched is the body that an attempt sends or receives. Each part restarts the attempt's timer, so that a large object may take any time
-// over a slow network.
-type watched struct {
+// received is the body of an answer. Each part restarts the attempt's timer, so that a large object may take any time over a slow network.
+type received struct {
 	io.Reader
 	timer *time.Timer
-	wait  time.Duration
 }
 
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
+func (r *received) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if n > 0 {
-		w.timer.Reset(w.wait)
+		r.timer.Reset(bodyWait)
+	}
+	return n, err
+}
+
+// sending is the same for the body of an upload. What was read from it may still be on its way, which the time allows for.
+type sending struct {
+	io.Reader
+	timer *time.Timer
+	sent  int64
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if n > 0 {
+		s.sent += int64(n)
+		s.timer.Reset(headWait + time.Duration(min(s.sent, heldMax)/slowest)*time.Second)
 	}
 	return n, err
 }

@@ -27,8 +27,8 @@ import (
 const (
 	attemptsMax = 4
 	headWait    = 30 * time.Second // for the header of an answer, once the store has received the whole request
-	bodyWait    = 3 * time.Minute  // for the next bytes of an answer
-	slowest     = 8 << 10          // bytes per second of an upload
+	bodyWait    = 90 * time.Second // for the connection and the header together, and for the next bytes of an answer
+	slowest     = 32 << 10         // bytes per second of an upload
 	heldMax     = 4 << 20          // bytes of an upload that the system and a proxy buffer before they reach the store
 	errorMax    = 16 << 10         // bytes that are read of an error
 	listMax     = 4 << 20          // bytes of a page of a list
@@ -119,10 +119,8 @@ type Info struct {
 // Put stores an object. The object is complete and durable once Put returns; until then it is unchanged. Each attempt reads size bytes of content from the beginning;
 // sum is their SHA-256.
 func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
-	wait := headWait + time.Duration(min(size, heldMax)/slowest)*time.Second
 	return c.try(ctx, "put "+key, func(ctx context.Context, timer *time.Timer) error {
-		timer.Reset(wait)
-		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), timer, wait}) // a new reader for each attempt: HTTP may still read that of an earlier attempt that was answered early
+		body := io.NopCloser(&sending{Reader: io.NewSectionReader(content, 0, size), timer: timer}) // a new reader for each attempt: HTTP may still read that of an earlier attempt that was answered early
 		header := http.Header{"Content-Type": {"application/octet-stream"}}
 		c.encrypt(header)
 		answer, err := c.ask(ctx, http.MethodPut, key, nil, header, body, size, hex.EncodeToString(sum[:]))
@@ -156,7 +154,7 @@ func (c *Client) Get(ctx context.Context, key string, most int64) (content []byt
 			return err
 		}
 		defer answer.Body.Close()
-		content, err = io.ReadAll(io.LimitReader(&watched{answer.Body, timer, bodyWait}, most+1))
+		content, err = io.ReadAll(io.LimitReader(&received{answer.Body, timer}, most+1))
 		if err == nil && int64(len(content)) > most {
 			err = &Error{What: "get " + key, Status: http.StatusOK, Message: fmt.Sprintf("the object has more than %d bytes", most)}
 		}
@@ -269,7 +267,7 @@ func (c *Client) page(ctx context.Context, query url.Values) (page listed, now t
 			return err
 		}
 		defer answer.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(&watched{answer.Body, timer, bodyWait}, listMax))
+		text, err := io.ReadAll(io.LimitReader(&received{answer.Body, timer}, listMax))
 		if err != nil {
 			return err
 		}
