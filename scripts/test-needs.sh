@@ -5,6 +5,26 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# On a full disk, dozens of tests would fail after twenty minutes. A run adds up to 3 GB to the build cache and 2 GB of temporary files; the rest is a reserve.
+declare -A needed=() used=()
+room() { # GB DIRECTORY
+	local above=$2 disk
+	until [[ -d $above ]]; do above=$(dirname "$above"); done
+	disk=$(df --output=target "$above" | tail -n 1)
+	needed[$disk]=$((${needed[$disk]:-0} + $1))
+	used[$disk]+="${used[$disk]:+, }$2"
+}
+room 4 "$(go env GOCACHE)"
+room 3 "${TMPDIR:-/tmp}"
+room 1 "$PWD"
+for disk in "${!needed[@]}"; do
+	free=$(($(df --output=avail -B 1MB "$disk" | tail -n 1)))
+	if ((free < needed[$disk] * 1000)); then
+		echo "the disk of ${used[$disk]} has $free MB free, and the tests need ${needed[$disk]}000 MB there: free some space, or set GOCACHE or TMPDIR to a directory on another disk"
+		exit 1
+	fi
+done
+
 missing=()
 need() { [[ -x $(command -v "$1") ]] || missing+=("$2"); }
 need gcc gcc
