@@ -226,11 +226,12 @@ func TestContents(t *testing.T) {
 			deb = artefact(t, small(t), version, "deb")
 		}
 		// A binary without libc, in Go, by another way than Debian's; packages of upstreams close no bugs of Debian.
-		out, err := exec.Command(lintian, "--allow-root", "--fail-on", "error,warning", "--suppress-tags", strings.Join([]string{
+		check := exec.Command(lintian, "--allow-root", "--fail-on", "error,warning", "--suppress-tags", strings.Join([]string{
 			"statically-linked-binary", "no-changelog", "copyright-without-copyright-notice", "maintainer-script-calls-systemctl", "non-standard-file-perm",
 			"copyright-file-contains-full-apache-2-license", "copyright-not-using-common-license-for-apache2",
-		}, ","), deb).CombinedOutput()
-		if err != nil {
+		}, ","), deb)
+		check.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // lintian leaves a file there
+		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -405,7 +406,7 @@ func TestInstall(t *testing.T) {
 		cannotRun(t, "no dpkg")
 	}
 	out := run(t, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "testdata/install.sh",
-		artefact(t, muster(t), "v0.2.0", "deb"), artefact(t, muster(t), "v0.2.0-12-gabcdef0", "deb"))
+		artefact(t, muster(t), "v0.2.0", "deb"), artefact(t, muster(t), "v0.2.0-12-gabcdef0", "deb"), t.TempDir())
 	t.Log(out)
 }
 

@@ -38,8 +38,11 @@ func Parameters(play ...string) string { return strings.Join(Args(play...), " ")
 
 // Main plays a process if the binary was started as one. It does not return in that case.
 func Main() {
-	if len(os.Args) < 3 || os.Args[1] != word {
+	if len(os.Args) < 2 || os.Args[1] != word {
 		return
+	}
+	if len(os.Args) == 2 {
+		check(fmt.Errorf("%s: want what to play", word)) // otherwise it would run all tests
 	}
 	rest := os.Args[3:]
 	terminated := make(chan os.Signal, 1)

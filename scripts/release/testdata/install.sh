@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs, updates, removes and purges the package on this machine's system, in a layer above it that is thrown away: install.sh OLD.deb NEW.deb
+# Installs, updates, removes and purges the package on this machine's system, in a layer above it that is thrown away: install.sh OLD.deb NEW.deb DIR, an empty directory
 # To be run as root, by unshare --mount --net --pid --fork.
 set -euo pipefail
 
-work=$(mktemp -d)
+work=$3
 mount -t tmpfs tmpfs "$work"
 mkdir "$work/upper" "$work/work" "$work/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/work" "$work/root"
