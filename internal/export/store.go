@@ -77,7 +77,6 @@ func (c *Cursor) checkHead(h Head) error {
 
 // Dir stores an export in a directory. It has a cursor, and for each kind a directory of compressed files, each with the records of a span of time. A
 // file gets its name once it is complete. Files beyond the cursor come from a run that was killed; the next run removes them.
-// complete. Those behind the cursor come from a run that was killed, and are removed by the next.
 type Dir struct {
 	Path  string
 	Kinds []string
