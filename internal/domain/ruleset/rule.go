@@ -7,8 +7,6 @@ type Rule struct {
 	Replaced bool    // named by a compound rule, and so not required by itself
 	Shapes   []Shape // for comparison, distance and collection: one for each measurement
 	Cost     int     // nodes of expressions that a check evaluates, at least 1; budgets count it
-
-	early []bool // by measurement: it can reject an incomplete candidate
 }
 
 // Form has the properties of a rule of one type: *Comparison, *Distance, *Collection, *Latency, *BatchDistance, *Sort or *Compound.

@@ -32,26 +32,25 @@ type Shape struct {
 	All     bool  // Teams are all teams
 }
 
-// recognise finds the shapes of a compiled rule, its cost, and which measurements can reject early.
+// recognise finds the shapes of a compiled rule and its cost.
 func (r *Rule) recognise(teams int) {
 	r.Cost = 1
 	switch f := r.Form.(type) {
 	case *Comparison:
-		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+		r.measure(f.Measurements, &f.Reference, teams, f.shape)
 	case *Distance:
-		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+		r.measure(f.Measurements, &f.Reference, teams, f.shape)
 	case *Collection:
-		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+		r.measure(f.Measurements, &f.Reference, teams, f.shape)
 	}
 }
 
-func (r *Rule) measure(measurements []*Expr, reference *Reference, teams int, shape func(*Expr) Shape, early func(*Expr) bool) {
+func (r *Rule) measure(measurements []*Expr, reference *Reference, teams int, shape func(*Expr) Shape) {
 	cost := 0
 	for _, m := range measurements {
 		s := shape(m)
 		s.All = s.Pattern != General && len(s.Teams) == teams
 		r.Shapes = append(r.Shapes, s)
-		r.early = append(r.early, early(m))
 		cost += m.nodes() + reference.Expr.nodes()
 	}
 	r.Cost = max(1, cost)
@@ -122,11 +121,6 @@ func (e *Expr) sizeOfTeam() (team int, ok bool) {
 	return e.Of.Teams[0], true
 }
 
-func (f *Comparison) early(m *Expr) bool {
-	_, ok := m.players()
-	return ok && f.Reference.grows() // also without a reference: unequal values stay unequal
-}
-
 func (f *Distance) shape(m *Expr) Shape {
 	ref := f.Reference.Expr
 	if ref == nil || !f.Bounds.HasMax || f.Bounds.HasMin {
@@ -158,38 +152,6 @@ func (f *Distance) spread(m *Expr) (read *Expr, ok bool) {
 // reads reports whether two reads return the same values.
 func (e *Expr) reads(other *Expr) bool {
 	return e.Op == other.Op && e.Column == other.Column && slices.Equal(e.Teams, other.Teams)
-}
-
-func (f *Distance) early(m *Expr) bool {
-	if !f.Bounds.HasMax {
-		return false
-	}
-	if _, ok := f.spread(m); ok {
-		return true
-	}
-	_, ok := m.players()
-	return ok && f.Reference.grows()
-}
-
-// grows reports whether a reference keeps all its values when tickets are added.
-func (r *Reference) grows() bool {
-	if r.Expr == nil {
-		return true
-	}
-	_, ok := r.Expr.players()
-	return ok
-}
-
-// shrinks reports whether a reference loses values, and gains none, when tickets are added.
-func (r *Reference) shrinks() bool {
-	if r.Expr == nil {
-		return true
-	}
-	if r.Expr.Op != OpSetIntersection {
-		return false
-	}
-	read, ok := r.Expr.Of.players()
-	return ok && read.ownLists()
 }
 
 // ownLists reports whether a read gives each player's own list, which no later ticket changes. Otherwise innermost lists are
@@ -238,10 +200,6 @@ func (e *Expr) sameTeams(teams []int) bool {
 	return e.reads(&Expr{Op: e.Op, Column: e.Column, Teams: teams})
 }
 
-func (f *Collection) early(m *Expr) bool {
-	return f.earlyBounds(m) != Bounds{}
-}
-
 // collects reports whether the innermost lists of an expression are collections: a player's own list, or an intersection. Otherwise they
 // have strings of several players, and each string is a collection of one. B097.
 func (e *Expr) collects() bool {
@@ -253,28 +211,4 @@ func (e *Expr) collects() bool {
 	default:
 		return e.ownLists()
 	}
-}
-
-// earlyBounds returns the bounds whose violation no later ticket can repair.
-func (f *Collection) earlyBounds(m *Expr) (b Bounds) {
-	if _, ok := m.players(); !ok {
-		return Bounds{}
-	}
-	least, most := false, false // a ticket adds collections and changes none
-	switch f.Operation {
-	case Intersection:
-		least = true
-	case Contains:
-		most = f.Reference.grows()
-	default:
-		least = f.Reference.shrinks()
-		most = f.Reference.grows()
-	}
-	if least && f.Bounds.HasMin {
-		b.Min, b.HasMin = f.Bounds.Min, true
-	}
-	if most && f.Bounds.HasMax {
-		b.Max, b.HasMax = f.Bounds.Max, true
-	}
-	return b
 }
