@@ -155,20 +155,6 @@ func (e *Engine) ArchiveLacks() (from time.Time, lacks bool) {
 	return time.UnixMilli(c.From).UTC(), c.Lacks
 }
 
-// AcceptArchive declares this node's archive complete although records are missing, because no node has them any more. From then on, reads report
-// that those records do not exist.
-func (e *Engine) AcceptArchive(ctx context.Context) error {
-	e.covers.writing.Lock()
-	defer e.covers.writing.Unlock()
-	now, known := e.covers.get()
-	if !known || !now.Lacks {
-		return nil
-	}
-	e.log.Warn("the loss of archived records was accepted: records that ended from this time on, up to the entry at which the node began, are missing", "from", time.UnixMilli(now.From).UTC(), "entry", now.Entry)
-	_, err := e.completeArchive(ctx, nil, now)
-	return err
-}
-
 // completeArchive stores the last records of a copy and marks the archive as complete. The caller holds covers.writing.
 func (e *Engine) completeArchive(ctx context.Context, records []archive.Record, c archive.Coverage) (added int, err error) {
 	if err := e.markComplete(ctx); err != nil {

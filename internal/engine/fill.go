@@ -130,10 +130,7 @@ func (e *Engine) addPage(ctx context.Context, page *ArchiveAnswer) (added int, n
 	covers, missed := e.covers.now, e.covers.missed
 	e.covers.lock.Unlock()
 	next = page.Next
-	switch jumped := missed != math.MaxInt64; {
-	case !covers.Lacks: // an operator has accepted the loss
-		return 0, next, nil
-	case !page.More && !jumped:
+	if jumped := missed != math.MaxInt64; !page.More && !jumped {
 		added, err = e.completeArchive(ctx, page.Records, covers)
 		return added, next, err
 	}

@@ -185,9 +185,6 @@ func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
 	return left
 }
 
-// EndSessions ends the temporary credentials that are no longer valid after a generation of the cell's secret ended.
-func (k *Keys) EndSessions() { k.endSessions() }
-
 // endSessions ends sessions that have expired, or that were revoked themselves or with their access key.
 func (k *Keys) endSessions() {
 	now := k.now()

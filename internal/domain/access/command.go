@@ -145,12 +145,6 @@ func (v *View) AccessKeys() []Key {
 	return all
 }
 
-// AccessKeyCounts returns the number of access keys, and how many of them are valid.
-func (v *View) AccessKeyCounts() (all, working int) {
-	v.SawAll()
-	return v.c.Records.Keys.Len(), v.c.Records.Working()
-}
-
 // AccessKeysTakenOver reports whether the cell owns its access keys.
 func (v *View) AccessKeysTakenOver() (TakenOver, bool) {
 	v.SawAll()

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"github.com/musterhq/muster/internal/domain/catalog"
-	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -62,32 +61,6 @@ func (c *State) noHost(fleetID, location string) (Shortage, bool) {
 		}
 	}
 	return Shortage{}, false
-}
-
-// Work is what the agent of an assigned host needs to know.
-type Work struct {
-	Assignment
-	Build   string // its id
-	Runtime fleet.Runtime
-}
-
-// WorkOf returns the work of a host's agent; false if the host serves no fleet of a build. While the assignment is Releasing, the agent starts
-// nothing new.
-func (v *View) WorkOf(host string) (w Work, ok bool) {
-	a, ok := v.AssignmentOf(host)
-	if !ok {
-		return w, false
-	}
-	f, ok := v.c.fleets.ManagedFleet(a.Fleet)
-	if !ok {
-		return w, v.Found(false, 0)
-	}
-	v.Saw(f.Changed)
-	w = Work{Assignment: a, Build: f.Managed.Build}
-	if f.Runtime != nil {
-		w.Runtime = *f.Runtime
-	}
-	return w, true
 }
 
 // CapacityCounts counts the records of the room.

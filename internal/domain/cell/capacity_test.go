@@ -105,11 +105,11 @@ func TestManagedFleetBecomesActive(t *testing.T) {
 	}
 	w.checkPlan("1")
 	v := w.cell.View()
-	if x, ok := v.WorkOf("1"); !ok || x.Fleet != testFleet || x.Compute != "rack-1" || x.Build != "build-1" || x.Runtime.Copies() != 2 || x.Releasing {
-		t.Errorf("its agent is to do %+v", x)
+	if x, ok := v.AssignmentOf("1"); !ok || x.Fleet != testFleet || x.Compute != "rack-1" || x.Releasing {
+		t.Errorf("its host is assigned as %+v", x)
 	}
-	if x, ok := v.WorkOf("2"); ok {
-		t.Errorf("the agent of an unknown host is to do %+v", x)
+	if x, ok := v.AssignmentOf("2"); ok {
+		t.Errorf("an unknown host is assigned as %+v", x)
 	}
 	if got := w.events3(); w.status() != "DOWNLOADING" || got[0] != "FLEET_STATE_DOWNLOADING" {
 		t.Errorf("with a host it is %s after %v", w.status(), got)
