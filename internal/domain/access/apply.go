@@ -80,6 +80,15 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	}
 }
 
+// existing returns a key, or the refusal of an id that no key has.
+func (c *State) existing(id string) (Key, error) {
+	r, ok := c.Records.Keys.Find(id)
+	if !ok {
+		return Key{}, domain.Refuse(domain.NotFound, "there is no access key %.200q", id)
+	}
+	return *c.Records.Keys.Get(r), nil
+}
+
 func (c *State) key(id string) Key {
 	r, _ := c.Records.Keys.Find(id)
 	return *c.Records.Keys.Get(r)

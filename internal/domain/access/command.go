@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -33,11 +34,7 @@ func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 		}
 		known[keys[i].ID] = true
 	}
-	at := cmd.At
-	if at == 0 {
-		at = t.Now
-	}
-	t.Emit(&AccessKeysTakenOver{TakenOver{At: at, Digest: cmd.Digest, Secret: cmd.Secret}, keys})
+	t.Emit(&AccessKeysTakenOver{TakenOver{At: cmp.Or(cmd.At, t.Now), Digest: cmd.Digest, Secret: cmd.Secret}, keys})
 	return nil
 }
 
@@ -63,10 +60,7 @@ func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
 		*key = *old
 		return nil
 	}
-	if key.Created = cmd.At; key.Created == 0 {
-		key.Created = t.Now
-	}
-	key.Replaces = ""
+	key.Created, key.Replaces = cmp.Or(cmd.At, t.Now), ""
 	old, err := t.roomFor(key)
 	if err != nil {
 		return err
@@ -114,23 +108,19 @@ type RevokeAccessKey struct {
 
 func (cmd *RevokeAccessKey) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.Records.Keys.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	key, err := t.existing(cmd.ID)
+	if err != nil {
+		return err
 	}
-	cmd.Key = *t.Records.Keys.Get(r)
+	cmd.Key = key
 	switch {
 	case !cmd.Key.Works():
 		return nil
 	case cmd.Key.Role == Admin && t.Records.Admins() == 1 && !cmd.Force:
 		return domain.Refuse(domain.Conflict, "access key %s is the last one with the role admin; create another one first, or force it", cmd.ID)
 	}
-	at := cmd.At
-	if at == 0 {
-		at = t.Now
-	}
-	t.Emit(&AccessKeyRevoked{cmd.ID, at, cmd.By.Cut()})
-	cmd.Key = *t.Records.Keys.Get(r)
+	t.Emit(&AccessKeyRevoked{cmd.ID, cmp.Or(cmd.At, t.Now), cmd.By.Cut()})
+	cmd.Key = t.key(cmd.ID)
 	return nil
 }
 

@@ -113,14 +113,11 @@ func (cmd *UseConsoleLink) Decide(k *kernel.Tx) error {
 
 // mustWork refuses the id of a key that is not valid.
 func (c *State) mustWork(id string) error {
-	r, ok := c.Records.Keys.Find(id)
-	switch {
-	case !ok:
-		return domain.Refuse(domain.NotFound, "there is no access key %.200q", id)
-	case !c.Records.Keys.Get(r).Works():
-		return domain.Refuse(domain.Conflict, "access key %s was revoked", id)
+	key, err := c.existing(id)
+	if err == nil && !key.Works() {
+		err = domain.Refuse(domain.Conflict, "access key %s was revoked", id)
 	}
-	return nil
+	return err
 }
 
 func (c *State) applyConsoleLink(event kernel.Event) {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -27,15 +28,12 @@ type LimitAccessKey struct {
 // Decide emits AccessKeyLimited.
 func (cmd *LimitAccessKey) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.Records.Keys.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	key, err := t.existing(cmd.ID)
+	if err != nil {
+		return err
 	}
-	cmd.Key = *t.Records.Keys.Get(r)
-	next, now := cmd.Key, cmd.At
-	if now == 0 {
-		now = t.Now
-	}
+	cmd.Key = key
+	next, now := key, cmp.Or(cmd.At, t.Now)
 	switch {
 	case cmd.Forever:
 		next.Expires = 0

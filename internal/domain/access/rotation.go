@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -26,15 +27,11 @@ type RotateAccessKey struct {
 
 func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.Records.Keys.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	old, err := t.existing(cmd.ID)
+	if err != nil {
+		return err
 	}
-	old, next := *t.Records.Keys.Get(r), &cmd.Successor
-	now := cmd.At
-	if now == 0 {
-		now = t.Now
-	}
+	next, now := &cmd.Successor, cmp.Or(cmd.At, t.Now)
 	switch {
 	case old.Successor == next.ID && next.ID != "":
 		if r, ok := t.Records.Keys.Find(next.ID); ok {
@@ -113,11 +110,11 @@ type FinishRotation struct {
 
 func (cmd *FinishRotation) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.Records.Keys.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	key, err := t.existing(cmd.ID)
+	if err != nil {
+		return err
 	}
-	cmd.Key = *t.Records.Keys.Get(r)
+	cmd.Key = key
 	switch {
 	case cmd.Key.Successor == "":
 		return domain.Refuse(domain.Conflict, "access key %s is not being replaced: begin with `muster keys rotate %[1]s`", cmd.ID)
@@ -126,11 +123,7 @@ func (cmd *FinishRotation) Decide(k *kernel.Tx) error {
 	case !t.works(cmd.Key.Successor):
 		return domain.Refuse(domain.Conflict, "access key %s, which replaces %s, no longer works: rotate again, or revoke the key itself", cmd.Key.Successor, cmd.ID)
 	}
-	at := cmd.At
-	if at == 0 {
-		at = t.Now
-	}
-	t.Emit(&AccessKeyRevoked{cmd.ID, at, cmd.By.Cut()})
-	cmd.Key = *t.Records.Keys.Get(r)
+	t.Emit(&AccessKeyRevoked{cmd.ID, cmp.Or(cmd.At, t.Now), cmd.By.Cut()})
+	cmd.Key = t.key(cmd.ID)
 	return nil
 }
