@@ -410,8 +410,8 @@ func (r *Generations) Reset() error {
 	return r.writeStale()
 }
 
-// publish puts generations into force. The caller holds r.mu.
-func (r *Generations) publish(x *generations) {
+// arrange puts the generations in order, and collects those whose signatures are accepted.
+func (x *generations) arrange() {
 	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
 	x.tried = []*generation{x.signing}
 	for _, g := range x.all {
@@ -419,6 +419,11 @@ func (r *Generations) publish(x *generations) {
 			x.tried = append(x.tried, g)
 		}
 	}
+}
+
+// publish puts generations into force. The caller holds r.mu.
+func (r *Generations) publish(x *generations) {
+	x.arrange()
 	r.is.Store(x)
 	close(r.changed)
 	r.changed = make(chan struct{})

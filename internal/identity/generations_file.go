@@ -1,12 +1,10 @@
 package identity
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -63,11 +61,10 @@ func readGenerations(content []byte) (*generations, error) {
 		}
 		x.all = append(x.all, g)
 	}
-	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
 	if x.signing = x.at(signing); x.signing == nil {
 		return nil, fmt.Errorf("generation %d of the secret is the one that signs, but it is missing", signing)
 	}
-	x.tried = append([]*generation{x.signing}, slices.DeleteFunc(slices.Clone(x.all), func(g *generation) bool { return g == x.signing })...)
+	x.arrange()
 	return x, nil
 }
 

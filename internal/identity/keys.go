@@ -89,6 +89,11 @@ type life struct {
 	held atomic.Bool // a request has ctx, which must therefore be canceled at the end
 }
 
+func newLife() *life {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &life{ctx: ctx, end: end}
+}
+
 func (l *life) context() context.Context {
 	if l == nil {
 		return context.Background()
@@ -170,8 +175,7 @@ func (k *Keys) Publish(all []access.Key) {
 				is.Secret = key.Secret
 			}
 			key = is
-			ctx, end := context.WithCancelCause(context.Background())
-			key.life, key.standing = &life{ctx: ctx, end: end}, newStanding(record, k.now)
+			key.life, key.standing = newLife(), newStanding(record, k.now)
 			if old, ok := before.keys[record.ID]; ok {
 				key.standing.used.Store(old.standing.used.Load())
 			}
@@ -229,8 +233,11 @@ func (k AccessKey) Generation() uint32 {
 }
 
 // NewKeyID returns a new id in AWS's format: 20 capitals and digits, of which the first four name the issuer.
-func NewKeyID() string {
+func NewKeyID() string { return newID("MUST") }
+
+// newID returns a random id in AWS's format with a prefix of four characters.
+func newID(prefix string) string {
 	random := make([]byte, 10)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
-	return "MUST" + base32.StdEncoding.EncodeToString(random)
+	return prefix + base32.StdEncoding.EncodeToString(random)
 }

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -146,8 +145,7 @@ func (k *Keys) PublishPolicies(all []access.Policy, attachments []access.PolicyA
 	for id, key := range before.keys {
 		if set := k.policiesOf(&key); set != key.policies {
 			ended = append(ended, key.life)
-			ctx, end := context.WithCancelCause(context.Background())
-			key.policies, key.life = set, &life{ctx: ctx, end: end}
+			key.policies, key.life = set, newLife()
 		}
 		now.keys[id] = key
 	}

@@ -1,9 +1,7 @@
 package identity
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base32"
 	"encoding/base64"
 	"strings"
 	"time"
@@ -62,11 +60,11 @@ const (
 	tokenOfPerson = 2    // the version of tokens with the claim SignIn
 	tokenOfCert   = 3    // the version of tokens with the claim Certificate
 	tokenMAC      = 16   // bytes
-	sessionRandom = 10   // bytes of an id
 	tokenBytesMax = 1536 // characters: far more than a Session needs
 )
 
-func (s *Session) fields(c *wire.Codec) {
+// Fields implements wire.Message.
+func (s *Session) Fields(c *wire.Codec) {
 	issued, expires := s.Issued.UnixMilli(), s.Expires.UnixMilli()
 	c.String(1, &s.ID)
 	wire.Int(c, 2, &s.Source)
@@ -82,9 +80,6 @@ func (s *Session) fields(c *wire.Codec) {
 	c.Strings(13, &s.Groups)
 	s.Issued, s.Expires = time.UnixMilli(issued), time.UnixMilli(expires)
 }
-
-// Fields implements wire.Message.
-func (s *Session) Fields(c *wire.Codec) { s.fields(c) }
 
 // Principal returns the name of the session's principal in audit records and limits: the holder, followed by the name of the session if it has one.
 func (s *Session) Principal() string {
@@ -117,9 +112,7 @@ type Credentials struct {
 
 // NewSession issues temporary credentials. The caller has checked that the holder may have them.
 func (s CellSecret) NewSession(x Session) Credentials {
-	random := make([]byte, sessionRandom)
-	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
-	x.ID = SessionPrefix + base32.StdEncoding.EncodeToString(random)
+	x.ID = newID(SessionPrefix)
 	x.Issued, x.Expires = x.Issued.Truncate(time.Millisecond), x.Expires.Truncate(time.Millisecond)
 	claims := wire.Append([]byte{x.version()}, &x)
 	s = s.current() // the same generation for the secret and the token

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -96,13 +95,12 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	if known, ok := s.known[id]; ok {
 		return known, nil // another request was first
 	}
-	ctx, end := context.WithCancelCause(context.Background())
-	key.life, key.policies = &life{ctx: ctx, end: end}, k.policiesOf(&key)
+	key.life, key.policies = newLife(), k.policiesOf(&key)
 	if len(s.known) >= s.most {
 		s.dropUnheld()
 	}
 	if len(s.known) >= s.most {
-		end(ErrExpired)
+		key.life.end(ErrExpired)
 		return key, nil
 	}
 	s.known[id] = key

@@ -1,13 +1,9 @@
 package identity
 
 import (
-	"crypto/hmac"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -27,7 +23,7 @@ func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
 	id := s.derive(append([]byte("upload-key-id\x00"), claim...))
 	secret := s.derive(append([]byte("upload-key-secret\x00"), claim...))
 	return UploadKey{
-		ID: "ASIA" + base32.StdEncoding.EncodeToString(id[:10]), Secret: base64.StdEncoding.EncodeToString(secret[:30]),
+		ID: SessionPrefix + base32.StdEncoding.EncodeToString(id[:10]), Secret: base64.StdEncoding.EncodeToString(secret[:30]),
 		Token: base64.StdEncoding.EncodeToString(claim), Build: build, Expires: time.Unix(expires.Unix(), 0),
 	}
 }
@@ -53,20 +49,4 @@ func (s CellSecret) UploadKeyOf(token, id string) (k UploadKey, ok bool) {
 		return is
 	})
 	return k, ok
-}
-
-// BuildTicket returns a ticket that allows hosts to fetch the build with a manifest until it expires.
-func (s CellSecret) BuildTicket(manifest string, expires time.Time) string {
-	at := strconv.FormatInt(expires.Unix(), 10)
-	return at + "." + hex.EncodeToString(s.derive([]byte("build-ticket\x00" + at + "\x00" + manifest))[:16])
-}
-
-// ChecksBuildTicket reports whether a ticket is valid for a manifest.
-func (s CellSecret) ChecksBuildTicket(ticket, manifest string, now time.Time) bool {
-	text, _, _ := strings.Cut(ticket, ".")
-	at, err := strconv.ParseInt(text, 10, 64)
-	expires := time.Unix(at, 0)
-	return err == nil && now.Before(expires) && s.Accepts("ticket for a build", func(g CellSecret) bool {
-		return hmac.Equal([]byte(ticket), []byte(g.BuildTicket(manifest, expires)))
-	})
 }
