@@ -246,19 +246,29 @@ func (r *Ring) Await(ctx context.Context, number uint64) error {
 	}
 }
 
+// change executes a command, and returns once its journal entry, whose number the command has stored in number, is in force at this node.
+func (r *Ring) change(ctx context.Context, cmd kernel.Command, number *uint64) error {
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return err
+	}
+	return r.Await(context.WithoutCancel(ctx), *number)
+}
+
+// logChange logs a change with its actor.
+func (r *Ring) logChange(what string, by access.Actor, attributes ...any) {
+	r.log.Info(what, append(attributes, "principal", by.Principal, "address", by.Address, "door", by.Door)...)
+}
+
 // Create makes a key. It is valid when Create returns.
 func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
 	cmd, err := n.command(by, 0)
 	if err != nil {
 		return identity.AccessKey{}, err
 	}
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Key.Changed); err != nil {
 		return identity.AccessKey{}, err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
-		return identity.AccessKey{}, err
-	}
-	r.log.Info("access key created", "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.logChange("access key created", by, "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name)
 	return r.CellSecret().AccessKey(&cmd.Key), nil
 }
 
@@ -266,13 +276,10 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 // last admin key can only be revoked with force.
 func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
 	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force}
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
-		return access.Key{}, err
-	}
-	r.log.Info("access key revoked", "key", id, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.logChange("access key revoked", by, "key", id, "role", cmd.Key.Role.String())
 	return cmd.Key, nil
 }
 
@@ -282,13 +289,10 @@ func (r *Ring) Rotate(ctx context.Context, by access.Actor, x Rotation) (success
 	if err != nil {
 		return successor, old, err
 	}
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Successor.Changed); err != nil {
 		return successor, old, err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Successor.Changed); err != nil {
-		return successor, old, err
-	}
-	r.log.Info("access key rotated", "key", x.ID, "successor", cmd.Successor.ID, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.logChange("access key rotated", by, "key", x.ID, "successor", cmd.Successor.ID, "role", cmd.Key.Role.String())
 	return r.CellSecret().AccessKey(&cmd.Successor), r.lastUsed(cmd.Key), nil
 }
 
@@ -302,13 +306,10 @@ func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key
 	if holder, _, _ := strings.Cut(by.Principal, ":"); holder == x.ID && by.Address != "" && len(cmd.Sources) > 0 && !x.Force && !identity.InNetworks(cmd.Sources, by.Address) {
 		return access.Key{}, domain.Refuse(domain.Conflict, "access key %s signs this request from %s, where it would no longer work: add the network, or force the change", x.ID, by.Address)
 	}
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
-		return access.Key{}, err
-	}
-	r.log.Info("access key limited", "key", x.ID, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.logChange("access key limited", by, "key", x.ID, "role", cmd.Key.Role.String())
 	return r.lastUsed(cmd.Key), nil
 }
 
@@ -316,13 +317,10 @@ func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key
 func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
 	uses := r.Uses() // the key's uses are lost when it ends
 	cmd := &access.FinishRotation{ID: id, By: by}
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
-		return access.Key{}, err
-	}
-	r.log.Info("access key revoked: its successor has replaced it", "key", id, "successor", cmd.Key.Successor, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	r.logChange("access key revoked: its successor has replaced it", by, "key", id, "successor", cmd.Key.Successor)
 	for _, use := range uses {
 		if use.Key == id && use.At > cmd.Key.LastUse.At {
 			cmd.Key.LastUse = use
@@ -333,13 +331,10 @@ func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (
 
 // RevokeCredentials revokes temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
 func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredentials) error {
-	if err := r.engine.Do(ctx, cmd); err != nil {
+	if err := r.change(ctx, cmd, &cmd.Number); err != nil {
 		return err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), cmd.Number); err != nil {
-		return err
-	}
-	r.log.Info("temporary credentials revoked", "session", cmd.Session, "holder", cmd.Holder, "certificate", cmd.Certificate, "principal", cmd.By.Principal, "address", cmd.By.Address, "door", cmd.By.Door)
+	r.logChange("temporary credentials revoked", cmd.By, "session", cmd.Session, "holder", cmd.Holder, "certificate", cmd.Certificate)
 	return nil
 }
 

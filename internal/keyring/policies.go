@@ -83,7 +83,7 @@ func (r *Ring) CreatePolicy(ctx context.Context, by access.Actor, c PolicyChange
 		return d, err
 	}
 	cmd := &access.CreatePolicy{Name: c.Name, Text: string(c.Document), By: by}
-	if err := r.change(ctx, cmd, &cmd.Number, "policy created", by, "policy", c.Name); err != nil {
+	if err := r.changePolicy(ctx, cmd, &cmd.Number, "policy created", by, "policy", c.Name); err != nil {
 		return d, err
 	}
 	return documentOf(&cmd.Policy, nil), nil
@@ -95,7 +95,7 @@ func (r *Ring) UpdatePolicy(ctx context.Context, by access.Actor, name string, c
 		return d, err
 	}
 	cmd := &access.UpdatePolicy{Name: name, Text: string(c.Document), Version: c.Version, By: by}
-	if err := r.change(ctx, cmd, &cmd.Number, "policy updated", by, "policy", name); err != nil {
+	if err := r.changePolicy(ctx, cmd, &cmd.Number, "policy updated", by, "policy", name); err != nil {
 		return d, err
 	}
 	return r.Policy(ctx, name)
@@ -104,30 +104,27 @@ func (r *Ring) UpdatePolicy(ctx context.Context, by access.Actor, name string, c
 // DeletePolicy removes a policy that is attached to nothing.
 func (r *Ring) DeletePolicy(ctx context.Context, by access.Actor, name string) error {
 	cmd := &access.DeletePolicy{Name: name, By: by}
-	return r.change(ctx, cmd, &cmd.Number, "policy deleted", by, "policy", name)
+	return r.changePolicy(ctx, cmd, &cmd.Number, "policy deleted", by, "policy", name)
 }
 
 // AttachPolicy attaches a policy to a target: key:ID, role:NAME, group:NAME, or the id of a key. When it returns, the policy is in force at this node.
 func (r *Ring) AttachPolicy(ctx context.Context, by access.Actor, name, target string) error {
 	cmd := &access.AttachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
-	return r.change(ctx, cmd, &cmd.Number, "policy attached", by, "policy", name, "target", cmd.Target.String())
+	return r.changePolicy(ctx, cmd, &cmd.Number, "policy attached", by, "policy", name, "target", cmd.Target.String())
 }
 
 // DetachPolicy detaches a policy from a target.
 func (r *Ring) DetachPolicy(ctx context.Context, by access.Actor, name, target string) error {
 	cmd := &access.DetachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
-	return r.change(ctx, cmd, &cmd.Number, "policy detached", by, "policy", name, "target", cmd.Target.String())
+	return r.changePolicy(ctx, cmd, &cmd.Number, "policy detached", by, "policy", name, "target", cmd.Target.String())
 }
 
-// change executes a command and returns once it is in force at this node.
-func (r *Ring) change(ctx context.Context, cmd kernel.Command, number *uint64, what string, by access.Actor, attributes ...any) error {
-	if err := r.engine.Do(ctx, cmd); err != nil {
+// changePolicy executes a command that changes policies or attachments, and logs it once it is in force at this node.
+func (r *Ring) changePolicy(ctx context.Context, cmd kernel.Command, number *uint64, what string, by access.Actor, attributes ...any) error {
+	if err := r.change(ctx, cmd, number); err != nil {
 		return err
 	}
-	if err := r.Await(context.WithoutCancel(ctx), *number); err != nil {
-		return err
-	}
-	r.log.Info(what, append(attributes, "principal", by.Principal, "address", by.Address, "door", by.Door)...)
+	r.logChange(what, by, attributes...)
 	return nil
 }
 
