@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,19 +20,7 @@ import (
 // agents measures host agents: memory, their return with all server processes after a crash of the service, how soon a runtime configuration takes effect,
 // how soon the death of a process frees its players, and how fast a build reaches hosts.
 func (b *bench) agents(ctx context.Context) error {
-	for _, part := range []struct {
-		name string
-		run  func(context.Context) error
-	}{{"memory", b.agentMemory}, {"hosts with server processes", b.busyHosts}, {"build", b.buildToHosts}} {
-		if !strings.Contains(part.name, b.options.Part) {
-			continue
-		}
-		b.progress("  %s", part.name)
-		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-	}
-	return nil
+	return b.runEach(ctx, []part{{"memory", b.agentMemory}, {"hosts with server processes", b.busyHosts}, {"build", b.buildToHosts}})
 }
 
 // serveHosts starts a service in development mode, with a location.
@@ -110,16 +97,12 @@ func (b *bench) agentMemory(ctx context.Context) error {
 		return err
 	}
 	n := b.sizes.agentIdle
-	token, err := b.joinToken(ctx, s, fleet, n)
-	if err != nil {
-		return err
-	}
 	live, err := s.liveHeap(ctx)
 	if err != nil {
 		return err
 	}
 	before := s.resident()
-	all, err := newHosts(b, s, fleet, token, n)
+	all, err := b.newHosts(ctx, s, fleet, n)
 	if err != nil {
 		return err
 	}
@@ -156,11 +139,7 @@ func (b *bench) busyHosts(ctx context.Context) error {
 		return err
 	}
 	n := b.sizes.agentHosts
-	token, err := b.joinToken(ctx, s, fleet, n)
-	if err != nil {
-		return err
-	}
-	all, err := newHosts(b, s, fleet, token, n)
+	all, err := b.newHosts(ctx, s, fleet, n)
 	if err != nil {
 		return err
 	}

@@ -44,11 +44,7 @@ func (b *bench) buildToHosts(ctx context.Context) error {
 		return err
 	}
 	n := b.sizes.agentBuilders
-	token, err := b.joinToken(ctx, s, "", n)
-	if err != nil {
-		return err
-	}
-	all, err := newHosts(b, s, fleet, token, n)
+	all, err := b.newHosts(ctx, s, "", n)
 	if err != nil {
 		return err
 	}
@@ -142,7 +138,7 @@ func (b *bench) builtFleet(ctx context.Context, s *server, c *conn, files string
 	out, err := push.Output()
 	id := buildID.FindString(string(out))
 	if err != nil || id == "" {
-		return "", fmt.Errorf("push the build: %w\n%s%s", err, out, &problems)
+		return "", fmt.Errorf("push the build: %v\n%s%s", err, out, &problems)
 	}
 	made, err := callJSON[struct{ FleetAttributes struct{ FleetId string } }](c, "CreateFleet", map[string]any{
 		"Name": "built", "BuildId": id, "Locations": []map[string]string{{"Location": location}}, "EC2InstanceType": "c5.large",

@@ -61,8 +61,12 @@ type benchHost struct {
 	serving   sync.Mutex
 }
 
-// newHosts starts hosts that join with the token.
-func newHosts(b *bench, s *server, fleet, token string, n int) (*hostCrowd, error) {
+// newHosts starts n hosts of a fleet; without a fleet, they wait for one of a build.
+func (b *bench) newHosts(ctx context.Context, s *server, fleet string, n int) (*hostCrowd, error) {
+	token, err := b.joinToken(ctx, s, fleet, n)
+	if err != nil {
+		return nil, err
+	}
 	x := &hostCrowd{
 		fleet: fleet, url: "http://" + s.addr, each: b.sizes.agentProcesses, games: make(chan *hostedProcess, 1), builds: make(chan builtHost, n), dialing: make(chan struct{}, connecting),
 	}
@@ -117,13 +121,8 @@ func (x *hostCrowd) waitProcesses(ctx context.Context, c *conn, n int) error {
 		x.running.Go(h.reconcile)
 	}
 	var have int
-	return waitUntil(ctx, func() string { return fmt.Sprintf("%d server processes are ready, wanted %d", have, n) }, func() (bool, error) {
-		out, err := callJSON[struct {
-			FleetUtilization []struct{ ActiveServerProcessCount int }
-		}](c, "DescribeFleetUtilization", map[string]any{"FleetIds": []string{x.fleet}})
-		if err == nil && len(out.FleetUtilization) == 1 {
-			have = out.FleetUtilization[0].ActiveServerProcessCount
-		}
+	return waitUntil(ctx, func() string { return fmt.Sprintf("%d server processes are ready, wanted %d", have, n) }, func() (ready bool, err error) {
+		have, err = activeServers(c, x.fleet)
 		return have == n, err
 	})
 }
@@ -147,21 +146,6 @@ func (x *hostCrowd) waitServers(ctx context.Context) error {
 		}
 		return missing == 0, nil
 	})
-}
-
-// waitUntil waits for a condition; what describes the progress.
-func waitUntil(ctx context.Context, what func() string, is func() (bool, error)) error {
-	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		ok, err := is()
-		switch {
-		case ok || err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(limit):
-			return fmt.Errorf("after two minutes: %s", what())
-		}
-	}
 }
 
 // lastPush returns when the last host received the latest runtime configuration.
@@ -318,10 +302,7 @@ func (p *hostedProcess) comeBack() {
 		if dead || ctx.Err() != nil || p.connect(ctx) == nil {
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(tryAgain):
-		}
+		wait(ctx, tryAgain)
 	}
 }
 

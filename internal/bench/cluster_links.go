@@ -152,10 +152,10 @@ func (b *bench) deathOf(ctx context.Context, c *nodes, dies *clusterNode, n int,
 			return 0, err
 		}
 	}
-	for end := time.Now().Add(clusterPatience); crowd.lost.Load() < int64(n); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return 0, fmt.Errorf("%d of %d connections noticed the death of their node", crowd.lost.Load(), n)
-		}
+	if err := waitUntil(ctx, func() string {
+		return fmt.Sprintf("%d of %d connections noticed the death of their node", crowd.lost.Load(), n)
+	}, func() (bool, error) { return crowd.lost.Load() >= int64(n), nil }); err != nil {
+		return 0, err
 	}
 	if err := crowd.waitFor(ctx, n); err != nil {
 		return 0, err
@@ -179,8 +179,11 @@ func activeServers(c *conn, fleet string) (int, error) {
 	used, err := callJSON[struct {
 		FleetUtilization []struct{ ActiveServerProcessCount int }
 	}](c, "DescribeFleetUtilization", map[string]any{"FleetIds": []string{fleet}})
-	if err != nil || len(used.FleetUtilization) != 1 {
-		return 0, fmt.Errorf("DescribeFleetUtilization: %d fleets, %w", len(used.FleetUtilization), err)
+	if err != nil {
+		return 0, err
+	}
+	if n := len(used.FleetUtilization); n != 1 {
+		return 0, fmt.Errorf("DescribeFleetUtilization of fleet %s: %d fleets", fleet, n)
 	}
 	return used.FleetUtilization[0].ActiveServerProcessCount, nil
 }

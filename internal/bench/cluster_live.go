@@ -167,7 +167,7 @@ func (x *liveCluster) killLeader(ctx context.Context, b *bench) (took time.Durat
 		at  time.Time
 	}
 	answers := make(chan answer)
-	trying, cancel := context.WithTimeout(ctx, clusterPatience)
+	trying, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
 	leader.kill() // calls that succeed from here on were decided by another node
@@ -253,12 +253,4 @@ func (b *bench) leaderHandsOver(ctx context.Context, x *liveCluster) error {
 		"p50 %s, at most %s of %d (%s without one)", milliseconds(gaps[len(gaps)/2]), milliseconds(gaps[len(gaps)-1]), len(gaps), milliseconds(usual))
 	b.table.addFact("… failed calls", "0", "%s", failures(failed))
 	return nil
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -95,10 +95,10 @@ func (b *bench) openMembers(ctx context.Context) (x *members, err error) {
 			return x, err
 		}
 		x.all = append(x.all, m)
-		for end := time.Now().Add(clusterPatience); !m.votes(i + 1); time.Sleep(10 * time.Millisecond) {
-			if ctx.Err() != nil || time.Now().After(end) {
-				return x, fmt.Errorf("node %d of the cluster does not get its vote: %+v", i+1, m.node.Status())
-			}
+		if err := waitUntil(ctx, func() string {
+			return fmt.Sprintf("node %d of the cluster does not get its vote: %+v", i+1, m.node.Status())
+		}, func() (bool, error) { return m.votes(i + 1), nil }); err != nil {
+			return x, err
 		}
 	}
 	x.games, err = b.fillSmall(ctx, x.all[0].Engine)
@@ -181,7 +181,7 @@ func (x *members) places() (leader, other place) {
 // roles waits until a node leads and the others follow it, and returns the leader and another node.
 func (x *members) roles(ctx context.Context) (leader, other *localMember, err error) {
 	leader, other = x.all[0], x.all[1]
-	for end := time.Now().Add(clusterPatience); ctx.Err() == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ctx.Err() == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		leads := 0
 		for i, m := range x.all {
 			if m.votes(len(x.all)) && m.Decides(ctx) == nil {

@@ -28,9 +28,6 @@ type nodes struct {
 	all   []*clusterNode
 }
 
-// clusterPatience limits each wait for a state of the cluster.
-const clusterPatience = 3 * time.Minute
-
 // found begins a cluster with the data directory, with further arguments for each node.
 func (b *bench) found(ctx context.Context, data string, arguments ...string) (*nodes, error) {
 	c := &nodes{bench: b}
@@ -132,7 +129,7 @@ func (n *clusterNode) status(ctx context.Context) (s node.Status, err error) {
 
 // until waits for a state of the cluster in the leader's view.
 func (c *nodes) until(ctx context.Context, what string, is func(node.Status) bool) (s node.Status, err error) {
-	for end := time.Now().Add(clusterPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		for _, n := range c.all {
 			if n.server == nil {
 				continue

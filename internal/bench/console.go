@@ -16,19 +16,7 @@ import (
 
 // console measures the cost of open consoles for the service while its state changes, and the time for pages of a large installation.
 func (b *bench) console(ctx context.Context) error {
-	for _, part := range []struct {
-		name string
-		run  func(context.Context) error
-	}{{"open consoles", b.openConsoles}, {"list", b.longList}, {"hosts", b.manyHosts}} {
-		if !strings.Contains(part.name, b.options.Part) {
-			continue
-		}
-		b.progress("  %s", part.name)
-		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-	}
-	return nil
+	return b.runEach(ctx, []part{{"open consoles", b.openConsoles}, {"list", b.longList}, {"hosts", b.manyHosts}})
 }
 
 // openConsoles runs players who come and go at a fixed rate: without consoles, with many that show the overview, and with as many that each show a game session.
@@ -151,11 +139,7 @@ func (b *bench) manyHosts(ctx context.Context) error {
 		return err
 	}
 	n := b.sizes.consoleHosts
-	token, err := b.joinToken(ctx, s, fleet, n)
-	if err != nil {
-		return err
-	}
-	all, err := newHosts(b, s, fleet, token, n)
+	all, err := b.newHosts(ctx, s, fleet, n)
 	if err != nil {
 		return err
 	}

@@ -254,31 +254,16 @@ func (a *audience) check(connected int) error {
 
 // waitFor waits until n clients are connected.
 func (a *audience) waitFor(ctx context.Context, n int) error {
-	limit := time.Now().Add(2 * time.Minute)
-	for a.connected.Load() != int64(n) {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(limit):
-			return errors.Join(fmt.Errorf("%d of %d streams are attached, want %d", a.connected.Load(), len(a.players), n), a.check(n))
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return nil
+	return waitUntil(ctx, func() string { return fmt.Sprint(a.check(n)) }, func() (bool, error) { return a.connected.Load() == int64(n), nil })
 }
 
 // heardAll waits until every client has received all events up to the latest answers of its calls.
 func (a *audience) heardAll(ctx context.Context) error {
-	limit := time.Now().Add(time.Minute)
 	for _, m := range a.players {
-		for m.heard.Load() < m.answered {
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case time.Now().After(limit):
-				return errors.Join(fmt.Errorf("%s has heard the events up to %d, want %d", m.name, m.heard.Load(), m.answered), a.check(len(a.players)))
-			}
-			time.Sleep(time.Millisecond)
+		if err := waitUntil(ctx, func() string {
+			return fmt.Sprintf("%s has heard the events up to %d, want %d; the first fault: %v", m.name, m.heard.Load(), m.answered, a.check(len(a.players)))
+		}, func() (bool, error) { return m.heard.Load() >= m.answered, nil }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -103,12 +103,9 @@ func (x *flowHost) play(ctx context.Context, a *audience, games, inEach int) err
 			m.game = made.ID
 		}
 	}
-	limit := time.Now().Add(time.Minute)
-	for x.started.Load() < int64(games) {
-		if time.Now().After(limit) {
-			return fmt.Errorf("%d of %d games have begun after a minute", x.started.Load(), games)
-		}
-		time.Sleep(time.Millisecond)
+	if err := waitUntil(ctx, func() string { return fmt.Sprintf("%d of %d games have begun", x.started.Load(), games) },
+		func() (bool, error) { return x.started.Load() >= int64(games), nil }); err != nil {
+		return err
 	}
 	if err := x.failed.Load(); err != nil {
 		return *err

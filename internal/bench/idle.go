@@ -182,17 +182,9 @@ func (c *crowd) comeBack(i, attempt int) {
 
 // waitFor waits until n game servers are connected.
 func (c *crowd) waitFor(ctx context.Context, n int) error {
-	limit := time.Now().Add(2 * time.Minute)
-	for c.connected.Load() != int64(n) {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(limit):
-			return fmt.Errorf("%d of %d game servers are connected, wanted %d", c.connected.Load(), len(c.clients), n)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return nil
+	return waitUntil(ctx, func() string {
+		return fmt.Sprintf("%d of %d game servers are connected, wanted %d", c.connected.Load(), len(c.clients), n)
+	}, func() (bool, error) { return c.connected.Load() == int64(n), nil })
 }
 
 // close closes all connections and waits until no game server tries to reconnect.

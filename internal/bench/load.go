@@ -70,23 +70,15 @@ func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (
 			}
 		})
 	}
-	wait := func(d time.Duration) {
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-		}
-	}
-	wait(l.warm)
+	wait(ctx, l.warm)
 	before, used, own, from := machineTime(), processorTime(s), processorTime(nil), time.Now()
 	phase.Store(measuring)
-	wait(l.measure)
+	wait(ctx, l.measure)
 	phase.Store(over)
 	m := &measured{load: l, took: time.Since(from), used: processorTime(s) - used, own: processorTime(nil) - own}
 	m.others = machineTime() - before - m.own
 	if s != nil {
 		m.others -= m.used
-	}
-	if s != nil {
 		m.peak = s.peak()
 	}
 	workers.Wait()

@@ -1,6 +1,30 @@
 package bench
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// part measures some lines of a scenario's table.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// runEach runs the parts that Options.Part selects, until one fails.
+func (b *bench) runEach(ctx context.Context, parts []part) error {
+	for _, p := range parts {
+		if !strings.Contains(p.name, b.options.Part) {
+			continue
+		}
+		b.progress("  %s", p.name)
+		if err := p.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
 
 // served makes a scenario from a function that needs the service on a fresh directory; see serving.
 func served(name string, f func(b *bench, ctx context.Context, s *server, setup *conn) error, arguments ...string) func(*bench, context.Context) error {

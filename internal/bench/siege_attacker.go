@@ -84,10 +84,7 @@ func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 				_ = attacks[i].do(x, ctx, w) // however the service defends itself
 				done.Add(1)
 				if x.order.Pause > 0 {
-					select {
-					case <-time.After(x.order.Pause):
-					case <-ctx.Done():
-					}
+					wait(ctx, x.order.Pause)
 				}
 			}
 		})

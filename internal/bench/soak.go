@@ -136,10 +136,7 @@ func (c *soakChurn) start(ctx context.Context) error {
 		for ctx.Err() == nil && c.failed() == nil {
 			c.keep(ctx, c.hall.createGame(ctx, asker, "soak", 16))
 			c.games.Add(1)
-			select {
-			case <-time.After(c.lasts / soakChanging * 11 / 10): // so that sometimes a game server waits
-			case <-ctx.Done():
-			}
+			wait(ctx, c.lasts/soakChanging*11/10) // so that sometimes a game server waits
 		}
 	})
 	return nil
@@ -184,10 +181,7 @@ func (c *soakChurn) host(ctx context.Context, h *hall, process string, begun fun
 			if err := link.ActivateGameSession(ctx, game); err != nil {
 				return err
 			}
-			select {
-			case <-time.After(c.lasts):
-			case <-ctx.Done():
-			}
+			wait(ctx, c.lasts)
 			return link.Terminate(ctx)
 		case <-time.After(beat):
 		case <-ctx.Done():
