@@ -43,13 +43,9 @@ func TestBackupRehearsal(t *testing.T) {
 
 // pairOfNodes starts a cluster of two nodes that archive ended records at once.
 func pairOfNodes(t *testing.T) (leader, follower *service) {
-	leader = startService(t, "--ended-linger", "1ms", "--cluster-listen", porttest.Free(t))
-	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-	follower = newService(t, "--ended-linger", "1ms", "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, leader, "join-token"))
-	follower.start()
-	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
-	eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
-	return leader, follower
+	t.Helper()
+	nodes := startNodes(t, 2, func(cluster ...string) *service { return newService(t, append(cluster, "--ended-linger", "1ms")...) })
+	return nodes[0], nodes[1]
 }
 
 // rehearse writes to one node, and makes the backups at the same or another one.

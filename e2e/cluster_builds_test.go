@@ -25,36 +25,8 @@ import (
 	"github.com/musterhq/muster/internal/buildfetch"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/porttest"
 	"github.com/musterhq/muster/internal/sessionlogs"
 )
-
-// threeNodes starts a cluster and returns its nodes, the leader first.
-func threeNodes(t *testing.T, args ...string) []*service {
-	t.Helper()
-	first := startService(t, append([]string{"--cluster-listen", porttest.Free(t)}, args...)...)
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	nodes := []*service{first}
-	for range 2 {
-		nodes = append(nodes, joined(t, first, args...))
-	}
-	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
-	for _, n := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
-	}
-	id := ""
-	eventually(t, "a node to lead", func() bool { id = clusterStatus(t, first).Leader; return id != "" })
-	leader := nodeOf(t, nodes, id) // on a busy machine an election may have made it another one
-	return append([]*service{leader}, others(nodes, leader)...)
-}
-
-// joined starts a node that joins a cluster.
-func joined(t *testing.T, member *service, args ...string) *service {
-	t.Helper()
-	n := newService(t, append([]string{"--cluster-listen", porttest.Free(t), "--join", mustCluster(t, member, "join-token")}, args...)...)
-	n.start()
-	return n
-}
 
 // manifestOf returns the manifest of a directory and its digest.
 func manifestOf(t *testing.T, root string) (d buildfiles.Digest, m *buildfiles.Manifest) {

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/musterhq/muster/internal/porttest"
 )
 
 // Every node reports a node with a wrong clock, until its clock is correct.
@@ -14,11 +12,8 @@ func TestClocksOfNodesAreCompared(t *testing.T) {
 	if !shiftable {
 		t.Skip("the test knows the clock of amd64 only")
 	}
-	leader := startService(t, "--cluster-listen", porttest.Free(t))
-	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-	follower := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, leader, "join-token"))
-	follower.start()
-	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
+	nodes := startNodes(t, 2, func(cluster ...string) *service { return newService(t, cluster...) })
+	leader, follower := nodes[0], nodes[1]
 	id := ""
 	for _, m := range clusterStatus(t, leader).Members {
 		if m.Role == "voter" {

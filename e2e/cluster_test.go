@@ -51,6 +51,42 @@ func voters(s node.Status) (n int) {
 	return n
 }
 
+// threeNodes starts a cluster of three nodes with these arguments, and returns them, the leader first.
+func threeNodes(t *testing.T, args ...string) []*service {
+	t.Helper()
+	return startNodes(t, 3, func(cluster ...string) *service { return newService(t, append(cluster, args...)...) })
+}
+
+// startNodes starts a cluster of n nodes, and returns them, the leader first. node makes one with the cluster's arguments.
+func startNodes(t *testing.T, n int, node func(cluster ...string) *service) []*service {
+	t.Helper()
+	first := node("--cluster-listen", porttest.Free(t))
+	first.start()
+	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	nodes := []*service{first}
+	for len(nodes) < n {
+		next := node("--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
+		next.start()
+		nodes = append(nodes, next)
+	}
+	eventually(t, "all nodes to vote", func() bool { return voters(clusterStatus(t, first)) == n })
+	for _, x := range nodes {
+		eventually(t, "the node to be ready", func() bool { return ready(t, x) })
+	}
+	id := ""
+	eventually(t, "a node to lead", func() bool { id = clusterStatus(t, first).Leader; return id != "" })
+	leader := nodeOf(t, nodes, id) // on a busy machine an election may have made it another one
+	return append([]*service{leader}, others(nodes, leader)...)
+}
+
+// joined starts a node that joins a cluster.
+func joined(t *testing.T, member *service, args ...string) *service {
+	t.Helper()
+	n := newService(t, append([]string{"--cluster-listen", porttest.Free(t), "--join", mustCluster(t, member, "join-token")}, args...)...)
+	n.start()
+	return n
+}
+
 // createLocation creates a location at one node, and checks for it at another one.
 func createLocation(t *testing.T, name string, at, next *service) {
 	t.Helper()
@@ -98,9 +134,7 @@ func TestClusterCommands(t *testing.T) {
 
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
-		n.start()
-		nodes = append(nodes, n)
+		nodes = append(nodes, joined(t, nodes[len(nodes)-1]))
 	}
 	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
 	for i, n := range nodes {
@@ -164,11 +198,8 @@ func TestClusterCommands(t *testing.T) {
 // A survivor of a lost majority continues alone once the operator confirms that.
 func TestClusterRecover(t *testing.T) {
 	t.Parallel()
-	first := startService(t, "--cluster-listen", porttest.Free(t))
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	second := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
-	second.start()
-	eventually(t, "two nodes to vote", func() bool { return voters(clusterStatus(t, second)) == 2 })
+	nodes := startNodes(t, 2, func(cluster ...string) *service { return newService(t, cluster...) })
+	first, second := nodes[0], nodes[1]
 	createLocation(t, "custom-a", first, second)
 	first.kill()
 	eventually(t, "the survivor not to be ready", func() bool { return !ready(t, second) })

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/node"
-	"github.com/musterhq/muster/internal/porttest"
 )
 
 // nextRelease builds muster with one more event, of the next level. Only the room with the event and the packages that import it are compiled again.
@@ -48,16 +47,8 @@ func (*madeUp) Level() uint             { return kernel.Level + 1 }
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)
-	first := startService(t, "--cluster-listen", porttest.Free(t))
-	nodes := []*service{first}
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	for range 2 {
-		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
-		n.start()
-		nodes = append(nodes, n)
-	}
-	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
-	before := clusterStatus(t, first).Level
+	nodes := threeNodes(t)
+	before := clusterStatus(t, nodes[0]).Level
 	for i, n := range nodes {
 		n.stop()
 		n.binary = next
@@ -99,5 +90,5 @@ func TestRollingUpgrade(t *testing.T) {
 	last.binary = next
 	last.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, last) })
-	createLocation(t, "custom-last", last, first)
+	createLocation(t, "custom-last", last, nodes[0])
 }

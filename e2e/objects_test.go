@@ -14,8 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
-	"github.com/musterhq/muster/internal/porttest"
 )
 
 // A cluster with an object store: after the loss of the node to which a build was uploaded with S3, the other nodes serve it, and none of them has it on its disk.
@@ -28,21 +26,11 @@ func TestObjectStore(t *testing.T) {
 	keys := []string{"env", "AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any"}
 	place := "s3://games/muster?endpoint=" + store.URL
 
-	first := newService(t, "--cluster-listen", porttest.Free(t), "--objects", place)
-	first.wrap = keys
-	first.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	nodes := []*service{first}
-	for range 2 {
-		n := newService(t, "--cluster-listen", porttest.Free(t), "--objects", place, "--join", mustCluster(t, first, "join-token"))
+	nodes := startNodes(t, 3, func(cluster ...string) *service {
+		n := newService(t, append(cluster, "--objects", place)...)
 		n.wrap = keys
-		n.start()
-		nodes = append(nodes, n)
-	}
-	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
-	for _, n := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
-	}
+		return n
+	})
 
 	root := buildRoot(t, 12<<20)
 	created, err := nodes[0].client.CreateBuild(t.Context(), &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemAmazonLinux2023})

@@ -338,26 +338,14 @@ func TestTraceThroughACluster(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	telemetry := []string{"env", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100"}
-	first := newService(t, "--cluster-listen", porttest.Free(t))
-	first.wrap = telemetry
-	first.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	nodes := []*service{first}
-	for range 2 {
-		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
+	nodes := startNodes(t, 3, func(cluster ...string) *service {
+		n := newService(t, cluster...)
 		n.wrap = telemetry
-		n.start()
-		nodes = append(nodes, n)
-	}
-	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
-	for _, n := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
-	}
-	leader := nodeOf(t, nodes, clusterStatus(t, first).Leader)
-	rest := others(nodes, leader)
-	door, host := rest[0], rest[1]
+		return n
+	})
+	leader, door, host := nodes[0], nodes[1], nodes[2]
 	names := map[string]string{}
-	for _, m := range clusterStatus(t, first).Members {
+	for _, m := range clusterStatus(t, leader).Members {
 		switch nodeOf(t, nodes, m.ID) {
 		case leader:
 			names[m.ID] = "leader"
