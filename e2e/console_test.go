@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +16,7 @@ import (
 // the state. The steps are in console/browse.js. CONSOLE_SHOTS names a directory for screenshots.
 func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("console/node_modules"); err != nil {
-		t.Fatal("console/node_modules is missing: run scripts/test-needs.sh")
-	}
+	needBrowser(t)
 	s, admin := startProduction(t)
 	s.client = admin
 	p := s.prepare()
@@ -81,19 +76,9 @@ func TestConsoleInABrowser(t *testing.T) {
 	runID, runSecret := s.key("backend")
 	adminID, adminSecret := s.key("admin")
 	_, tail, _ := strings.Cut(game, ":gamesession/")
-	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
-	cmd.Dir = "console"
-	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "BUILD="+*build.Build.BuildId, "GAME="+tail, "NAME="+name, "ADMIN_KEY="+adminID, "ADMIN_SECRET="+adminSecret, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	var problems strings.Builder
-	cmd.Stderr = &problems
-	must(t, cmd.Start())
-	for asked := bufio.NewScanner(out); asked.Scan(); {
-		answer := "done"
-		switch asked.Text() {
+	env := []string{"MUSTER_URL=" + s.url(), "KEY=" + id, "SECRET=" + secret, "FLEET=" + p.fleet, "BUILD=" + *build.Build.BuildId, "GAME=" + tail, "NAME=" + name, "ADMIN_KEY=" + adminID, "ADMIN_SECRET=" + adminSecret, "RUN_KEY=" + runID, "RUN_SECRET=" + runSecret}
+	browse(t, "browse.js", env, func(line string) (string, bool) {
+		switch line {
 		case "create":
 			create("made while the page was open", second)
 		case "ended":
@@ -127,19 +112,14 @@ func TestConsoleInABrowser(t *testing.T) {
 			said, err := s.remote(id, secret, "console")
 			must(t, err)
 			link, _, _ := strings.Cut(said, "\n")
-			answer += " " + link
+			return "done " + link, true
 		case "revoke":
 			s.command("keys", "revoke", "--data", s.data, id)
 		default:
-			t.Log(asked.Text())
-			continue
+			return "", false
 		}
-		_, err := in.Write([]byte(answer + "\n"))
-		must(t, err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, problems.String())
-	}
+		return "done", true
+	})
 }
 
 // stayHealthy makes server processes report health until the test ends, however slow the machine is: the service ends processes without a report for three minutes.

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,32 +27,19 @@ func peopleFile(t *testing.T, p *providertest.Provider) string {
 // People sign in with a real browser, one through an identity provider, one with a passkey of a virtual authenticator. The steps are in console/people.js.
 func TestPeopleInABrowser(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("console/node_modules"); err != nil {
-		t.Fatal("console/node_modules is missing: run scripts/test-needs.sh")
-	}
+	needBrowser(t)
 	s, _ := startProduction(t, "--people", peopleFile(t, providertest.New(t)))
 	id, secret := s.key("admin")
-	cmd := exec.CommandContext(t.Context(), "node", "people.js")
-	cmd.Dir = "console"
-	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url())
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	var problems strings.Builder
-	cmd.Stderr = &problems
-	must(t, cmd.Start())
 	remote := func(args ...string) string {
 		said, err := s.remote(id, secret, args...)
 		must(t, err)
 		return said
 	}
-	for asked := bufio.NewScanner(out); asked.Scan(); {
-		answer := "done"
-		switch asked.Text() {
+	browse(t, "people.js", []string{"MUSTER_URL=" + s.url()}, func(line string) (string, bool) {
+		switch line {
 		case "enrol":
 			link, _, _ := strings.Cut(remote("people", "add", "bob", "--group", "readonly", "--reason", "new in the team"), "\n")
-			answer += " " + link
+			return "done " + link, true
 		case "signed-in":
 			var sessions []struct{ ID, Name, Person, Provider string }
 			must(t, json.Unmarshal([]byte(remote("people", "sessions", "--json")), &sessions))
@@ -76,15 +61,10 @@ func TestPeopleInABrowser(t *testing.T) {
 				t.Errorf("the audit log has %s", entries)
 			}
 		default:
-			t.Log(asked.Text())
-			continue
+			return "", false
 		}
-		_, err := in.Write([]byte(answer + "\n"))
-		must(t, err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, problems.String(), remote("people", "list"))
-	}
+		return "done", true
+	})
 	if list := remote("people", "list"); !strings.Contains(list, "bob") || !strings.Contains(list, "readonly") {
 		t.Errorf("the list of people: %s", list)
 	}
