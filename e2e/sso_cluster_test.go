@@ -164,30 +164,11 @@ func TestSignInWhileTheLeaderDies(t *testing.T) {
 	x.mustMuster("aws-profile", "studio", "--sso", "--public-url", x.url())
 	leader := nodeOf(t, x.nodes, clusterStatus(t, x.nodes[0]).Leader)
 	x.before = leader.kill
-	env := x.environment("AWS_DATA_PATH=" + x.oldModels())
-	out, err := x.run(env, debianAWS, "sso", "login", "--profile", "studio")
-	if err != nil || !strings.Contains(out, "Successfully logged into") {
-		t.Fatalf("aws sso login: %v\n%s", err, out)
-	}
-	call := func(args ...string) (string, error) {
-		return x.run(env, debianAWS, append([]string{"--profile", "studio", "--endpoint-url", x.url(), "--output", "json"}, args...)...)
-	}
-	if out, err := call("sts", "get-caller-identity"); err != nil || !strings.Contains(out, ":assumed-role/backend/") {
-		t.Errorf("who am I: %v\n%s", err, out)
-	}
-	if out, err := call("gamelift", "list-fleets"); err != nil || !strings.Contains(out, "FleetIds") {
-		t.Errorf("list fleets: %v\n%s", err, out)
-	}
+	cli := x.loginWithCLI()
 	leader.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-	exported, err := x.run(env, debianAWS, "configure", "export-credentials", "--profile", "studio")
-	must(t, err)
-	var c struct{ AccessKeyId, SecretAccessKey, SessionToken string }
-	must(t, json.Unmarshal([]byte(exported), &c))
-	key := aws.Credentials{AccessKeyID: c.AccessKeyId, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
+	key := cli.credentials()
 	everywhere(t, x.nodes, key)
-	if out, err := x.run(env, debianAWS, "sso", "logout", "--profile", "studio"); err != nil {
-		t.Fatalf("aws sso logout: %v\n%s", err, out)
-	}
+	cli.logout()
 	refusedEverywhere(t, x.nodes, key)
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -257,38 +258,63 @@ func (x *workplace) oldModels() string {
 	return dir
 }
 
+// signedInCLI is Debian's AWS CLI with the profile studio, whose person has signed in.
+type signedInCLI struct {
+	x   *workplace
+	env []string
+}
+
+// loginWithCLI signs a person in, and checks that the profile works.
+func (x *workplace) loginWithCLI() *signedInCLI {
+	x.t.Helper()
+	c := &signedInCLI{x, x.environment("AWS_DATA_PATH=" + x.oldModels())}
+	out, err := x.run(c.env, debianAWS, "sso", "login", "--profile", "studio")
+	if err != nil || !strings.Contains(out, "Successfully logged into") {
+		x.t.Fatalf("aws sso login: %v\n%s", err, out)
+	}
+	if out, err := c.call("sts", "get-caller-identity"); err != nil || !strings.Contains(out, ":assumed-role/backend/") {
+		x.t.Errorf("who am I: %v\n%s", err, out)
+	}
+	if out, err := c.call("gamelift", "list-fleets"); err != nil || !strings.Contains(out, "FleetIds") {
+		x.t.Errorf("list fleets: %v\n%s", err, out)
+	}
+	return c
+}
+
+func (c *signedInCLI) call(args ...string) (string, error) {
+	return c.x.run(c.env, debianAWS, append([]string{"--profile", "studio", "--endpoint-url", c.x.url(), "--output", "json"}, args...)...)
+}
+
+// credentials returns the temporary credentials of the profile.
+func (c *signedInCLI) credentials() aws.Credentials {
+	c.x.t.Helper()
+	exported, err := c.x.run(c.env, debianAWS, "configure", "export-credentials", "--profile", "studio")
+	must(c.x.t, err)
+	var key struct{ AccessKeyId, SecretAccessKey, SessionToken string }
+	must(c.x.t, json.Unmarshal([]byte(exported), &key))
+	return aws.Credentials{AccessKeyID: key.AccessKeyId, SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}
+}
+
+func (c *signedInCLI) logout() {
+	c.x.t.Helper()
+	if out, err := c.x.run(c.env, debianAWS, "sso", "logout", "--profile", "studio"); err != nil {
+		c.x.t.Fatalf("aws sso logout: %v\n%s", err, out)
+	}
+}
+
 // Debian's AWS CLI signs a person in with a device code, uses the role that the group grants, and signs out, after which its credentials no longer work.
 func TestSSOWithTheAWSCLI(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)
 	x.start()
 	x.mustMuster("aws-profile", "studio", "--sso", "--public-url", x.url())
-	env := x.environment("AWS_DATA_PATH=" + x.oldModels())
-	out, err := x.run(env, debianAWS, "sso", "login", "--profile", "studio")
-	if err != nil || !strings.Contains(out, "Successfully logged into") {
-		t.Fatalf("aws sso login: %v\n%s", err, out)
-	}
-	call := func(args ...string) (string, error) {
-		return x.run(env, debianAWS, append([]string{"--profile", "studio", "--endpoint-url", x.url(), "--output", "json"}, args...)...)
-	}
-	if out, err := call("sts", "get-caller-identity"); err != nil || !strings.Contains(out, ":assumed-role/backend/") {
-		t.Errorf("who am I: %v\n%s", err, out)
-	}
-	if out, err := call("gamelift", "list-fleets"); err != nil || !strings.Contains(out, "FleetIds") {
-		t.Errorf("list fleets: %v\n%s", err, out)
-	}
-	if out, err := call("gamelift", "create-location", "--location-name", "custom-x"); err == nil || !strings.Contains(out, "may not call CreateLocation") {
+	cli := x.loginWithCLI()
+	if out, err := cli.call("gamelift", "create-location", "--location-name", "custom-x"); err == nil || !strings.Contains(out, "may not call CreateLocation") {
 		t.Errorf("what the role backend may not: %v\n%s", err, out)
 	}
-	exported, err := x.run(env, debianAWS, "configure", "export-credentials", "--profile", "studio")
-	must(t, err)
-	var key struct{ AccessKeyId, SecretAccessKey, SessionToken string }
-	must(t, json.Unmarshal([]byte(exported), &key))
-
-	if out, err := x.run(env, debianAWS, "sso", "logout", "--profile", "studio"); err != nil {
-		t.Fatalf("aws sso logout: %v\n%s", err, out)
-	}
-	if out, err := x.run(cleanEnvironment("HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID="+key.AccessKeyId, "AWS_SECRET_ACCESS_KEY="+key.SecretAccessKey, "AWS_SESSION_TOKEN="+key.SessionToken),
+	key := cli.credentials()
+	cli.logout()
+	if out, err := x.run(cleanEnvironment("HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID="+key.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+key.SecretAccessKey, "AWS_SESSION_TOKEN="+key.SessionToken),
 		debianAWS, "--endpoint-url", x.url(), "--region", region, "gamelift", "list-fleets"); err == nil || !strings.Contains(out, "UnrecognizedClientException") && !strings.Contains(out, "invalid") {
 		t.Errorf("credentials of an ended sign-in: %v\n%s", err, out)
 	}
