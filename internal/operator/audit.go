@@ -48,10 +48,7 @@ func (d *Door) listAudit(w http.ResponseWriter, r *http.Request, _ access.Actor,
 		}
 	}
 	page, err := audit.Read(r.Context(), d.engine, f, below, limit)
-	if err == nil {
-		answer(w, http.StatusOK, page)
-	}
-	return err
+	return reply(w, http.StatusOK, page, err)
 }
 
 // AuditFilter parses a filter from a query: since and until are times in RFC 3339; who, what, door; refused is true or absent. The error is a
@@ -108,8 +105,5 @@ func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Acto
 	if err == nil && nodes != nil {
 		v.Node, v.Others = nodes.Self(), nodes.Others()
 	}
-	if err == nil {
-		answer(w, http.StatusOK, v)
-	}
-	return err
+	return reply(w, http.StatusOK, v, err)
 }

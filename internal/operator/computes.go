@@ -1,8 +1,8 @@
 package operator
 
 import (
+	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -11,7 +11,7 @@ import (
 
 // RotateTokenPath is the path of a request that replaces the auth token of a compute. The query names fleet and compute;
 // with keep-links=true, connections made with the old token stay open. It requires the role admin.
-const RotateTokenPath = Prefix + "computes/rotate-token"
+const RotateTokenPath = "computes/rotate-token"
 
 // RotatedToken is the answer. It does not contain the token: GetComputeAuthToken returns the new one.
 type RotatedToken struct {
@@ -33,7 +33,7 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	keep := q.Get("keep-links")
 	if keep != "" && keep != "true" && keep != "false" {
-		answer(w, http.StatusBadRequest, Problem{"keep-links is " + strconv.Quote(keep[:min(len(keep), shownMax)]) + ", want true or false"})
+		answer(w, http.StatusBadRequest, Problem{fmt.Sprintf("keep-links is %.40q, want true or false", keep)})
 		return
 	}
 	cmd := hosting.RotateToken{Fleet: q.Get("fleet"), Compute: q.Get("compute"), KeepLinks: keep == "true"}
@@ -44,6 +44,3 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 	d.log.Info("the auth token of a compute was replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keep_links", cmd.KeepLinks, "principal", by.ID)
 	answer(w, http.StatusOK, RotatedToken{cmd.Fleet, cmd.Compute, cmd.Expires.Std()})
 }
-
-// shownMax is how much of an invalid value an answer repeats, in bytes.
-const shownMax = 40

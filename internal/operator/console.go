@@ -9,7 +9,7 @@ import (
 )
 
 // ConsoleLinksPath is the path where POST creates a link.
-const ConsoleLinksPath = Prefix + "console/links"
+const ConsoleLinksPath = "console/links"
 
 // ConsoleLink is the answer to POST console/links: where to sign in to the console without a secret. The request body is an empty object.
 type ConsoleLink struct {

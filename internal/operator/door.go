@@ -85,9 +85,9 @@ func NewDoor(c Config) *Door {
 		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", read(d, explain))
 	}
 	d.handle("GET "+FeedPath, d.serveFeed)
-	d.handle("GET logs/{id...}", d.logs)
-	d.handle("POST computes/rotate-token", d.rotateToken)
-	d.handle("POST console/links", d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
+	d.handle("GET "+LogsPrefix+"{id...}", d.logs)
+	d.handle("POST "+RotateTokenPath, d.rotateToken)
+	d.handle("POST "+ConsoleLinksPath, d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
 	d.keyRoutes()
 	d.policyRoutes()
 	d.secretRoutes()

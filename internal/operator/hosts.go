@@ -91,7 +91,7 @@ func (d *Door) hostRoutes() {
 	d.handle("POST hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
 	d.handle("POST hosts/tokens/{id}/revoke-hosts", d.forAdmins("revoke hosts", d.revokeHostsOfToken))
 	d.handle("POST hosts/{host}/revoke", d.forAdmins("revoke hosts", d.revokeHost))
-	d.handle("POST hosts/{host}/drain", d.forAdmins("drain hosts", d.drainHost))
+	d.handle("POST hosts/{host}/drain", d.forAdmins("drain hosts", changing(http.StatusOK, d.drainHost)))
 }
 
 func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
@@ -219,16 +219,11 @@ func (d *Door) revokeHost(w http.ResponseWriter, r *http.Request, by access.Acto
 	return nil
 }
 
-func (d *Door) drainHost(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in HostDrain
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) drainHost(r *http.Request, by access.Actor, in *HostDrain) (any, error) {
 	cmd := hosts.Drain{Host: r.PathValue("host"), Undo: in.Undo}
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
-		return err
+		return nil, err
 	}
 	d.log.Info("drain of a host changed", "host", cmd.ID, "drained", !in.Undo, "principal", by.Principal)
-	answer(w, http.StatusOK, HostNamed{cmd.ID})
-	return nil
+	return HostNamed{cmd.ID}, nil
 }

@@ -40,21 +40,44 @@ type KeyList struct {
 func (d *Door) keyRoutes() {
 	d.handle("GET keys", d.forAdmins("change access keys", d.listKeys))
 	d.handle("POST keys", d.forAdmins("change access keys", d.createKey))
-	d.handle("POST keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
+	d.handle("POST keys/{id}/revoke", d.forAdmins("change access keys", changing(http.StatusOK, d.revokeKey)))
 	d.handle("POST keys/{id}/rotate", d.forAdmins("change access keys", d.rotateKey))
-	d.handle("POST keys/{id}/finish-rotation", d.forAdmins("change access keys", d.finishRotation))
-	d.handle("POST keys/{id}/limit", d.forAdmins("change access keys", d.limitKey))
-	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
+	d.handle("POST keys/{id}/finish-rotation", d.forAdmins("change access keys", changing(http.StatusOK, d.finishRotation)))
+	d.handle("POST keys/{id}/limit", d.forAdmins("change access keys", changing(http.StatusOK, d.limitKey)))
+	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", changing(http.StatusOK, d.revokeCredentials)))
+}
+
+// handler carries out an authorized request. It answers the request, or returns why it is refused.
+type handler func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error
+
+// changing returns the handler of a request whose body has the form T. It answers with what do returns.
+func changing[T any](status int, do func(r *http.Request, by access.Actor, in *T) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+		var in T
+		if err := readKeyBody(body, &in); err != nil {
+			return err
+		}
+		x, err := do(r, by, &in)
+		return reply(w, status, x, err)
+	}
+}
+
+// reply answers with x unless there is an error, which it returns.
+func reply(w http.ResponseWriter, status int, x any, err error) error {
+	if err == nil {
+		answer(w, status, x)
+	}
+	return err
 }
 
 // forAdmins serves a request that only admins may make; what describes it.
-func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+func (d *Door) forAdmins(what string, do handler) http.HandlerFunc {
 	return d.signed(identity.MayAdminister, what+"; want admin", do)
 }
 
 // signed serves a request that the roles in may can make; what describes it. It reads the request in full before it verifies the
 // signature, which covers the body.
-func (d *Door) signed(may identity.Roles, what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+func (d *Door) signed(may identity.Roles, what string, do handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, keyBodyMax))
 		if err != nil {
@@ -84,10 +107,7 @@ func (d *Door) signed(may identity.Roles, what string, do func(w http.ResponseWr
 
 func (d *Door) listKeys(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	all, err := d.config.Keys.List(r.Context())
-	if err == nil {
-		answer(w, http.StatusOK, KeyList{keyring.Documents(all)})
-	}
-	return err
+	return reply(w, http.StatusOK, KeyList{keyring.Documents(all)}, err)
 }
 
 // createKey answers with the secret, which is shown only once; answers are not logged.
@@ -101,22 +121,12 @@ func (d *Door) createKey(w http.ResponseWriter, r *http.Request, by access.Actor
 		return err
 	}
 	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{Role: in.Role, Name: in.Name, Expires: in.Expires, Sources: in.Sources})
-	if err == nil {
-		answer(w, http.StatusCreated, keyring.NewDocument(key, by))
-	}
-	return err
+	return reply(w, http.StatusCreated, keyring.NewDocument(key, by), err)
 }
 
-func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in Revocation
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) revokeKey(r *http.Request, by access.Actor, in *Revocation) (any, error) {
 	key, err := d.config.Keys.Revoke(r.Context(), by, r.PathValue("id"), in.Force)
-	if err == nil {
-		answer(w, http.StatusOK, keyring.DocumentOf(&key))
-	}
-	return err
+	return keyring.DocumentOf(&key), err
 }
 
 // rotateKey answers with the successor's secret, which is shown only once.
@@ -131,47 +141,23 @@ func (d *Door) rotateKey(w http.ResponseWriter, r *http.Request, by access.Actor
 	}
 	in.ID = r.PathValue("id")
 	successor, old, err := d.config.Keys.Rotate(r.Context(), by, in)
-	if err == nil {
-		answer(w, http.StatusCreated, keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, by)})
-	}
-	return err
+	return reply(w, http.StatusCreated, keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, by)}, err)
 }
 
-func (d *Door) limitKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in keyring.Limits
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) limitKey(r *http.Request, by access.Actor, in *keyring.Limits) (any, error) {
 	in.ID = r.PathValue("id")
-	key, err := d.config.Keys.Limit(r.Context(), by, in)
-	if err == nil {
-		answer(w, http.StatusOK, keyring.DocumentOf(&key))
-	}
-	return err
+	key, err := d.config.Keys.Limit(r.Context(), by, *in)
+	return keyring.DocumentOf(&key), err
 }
 
-func (d *Door) finishRotation(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	if err := readKeyBody(body, &struct{}{}); err != nil {
-		return err
-	}
+func (d *Door) finishRotation(r *http.Request, by access.Actor, _ *struct{}) (any, error) {
 	key, err := d.config.Keys.FinishRotation(r.Context(), by, r.PathValue("id"))
-	if err == nil {
-		answer(w, http.StatusOK, keyring.DocumentOf(&key))
-	}
-	return err
+	return keyring.DocumentOf(&key), err
 }
 
 // revokeCredentials answers with an empty object, because the service does not know which credentials existed.
-func (d *Door) revokeCredentials(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in keyring.Credentials
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
-	err := d.config.Keys.RevokeCredentials(r.Context(), in.Revocation(by))
-	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
-	}
-	return err
+func (d *Door) revokeCredentials(r *http.Request, by access.Actor, in *keyring.Credentials) (any, error) {
+	return struct{}{}, d.config.Keys.RevokeCredentials(r.Context(), in.Revocation(by))
 }
 
 func readKeyBody(body []byte, to any) error {

@@ -25,7 +25,7 @@ import (
 // LogsPrefix is the prefix of the paths of server processes' output: GET with FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session after
 // it. In the query, tail is the number of earlier lines (default: the last 64 KiB), and follow=true keeps the answer open until the process ends. The
 // answer is the output as plain text.
-const LogsPrefix = Prefix + "logs/"
+const LogsPrefix = "logs/"
 
 // Headers of an answer with output.
 const (

@@ -67,7 +67,7 @@ func TestLogs(t *testing.T) {
 	} {
 		o.door.config.Output = fakeOutput(&asked, c.pieces, c.last, c.refuse)
 		w := httptest.NewRecorder()
-		o.door.ServeHTTP(w, httptest.NewRequest(http.MethodGet, LogsPrefix+c.path, nil))
+		o.door.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Prefix+LogsPrefix+c.path, nil))
 		answer := w.Result()
 		body, _ := io.ReadAll(answer.Body)
 		if answer.StatusCode != c.status || c.status == 200 && string(body) != c.body || !strings.Contains(string(body), c.body) {
@@ -84,7 +84,7 @@ func TestLogs(t *testing.T) {
 	if status, _ := o.ask("logs/fleet-1/rack/host/forgotten"); status != 200 || asked != "fleet-1/rack/host/forgotten" {
 		t.Errorf("a process that the service has forgotten: %d, asked for %s", status, asked)
 	}
-	r := httptest.NewRequest(http.MethodGet, LogsPrefix+"alive", nil)
+	r := httptest.NewRequest(http.MethodGet, Prefix+LogsPrefix+"alive", nil)
 	r.Header.Set("Authorization", "x")
 	w := httptest.NewRecorder()
 	if o.door.ServeHTTP(w, r); w.Code != http.StatusForbidden {

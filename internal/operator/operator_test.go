@@ -334,7 +334,7 @@ func (o *office) eventually(what string, done func(v *cell.View) bool) {
 func TestRotateToken(t *testing.T) {
 	o := newOffice(t)
 	rotate := func(query string, header ...string) (int, string) {
-		r := httptest.NewRequest(http.MethodPost, RotateTokenPath+"?"+query, nil)
+		r := httptest.NewRequest(http.MethodPost, Prefix+RotateTokenPath+"?"+query, nil)
 		for _, h := range header {
 			r.Header.Set("Authorization", h)
 		}

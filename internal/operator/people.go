@@ -134,16 +134,16 @@ const signInsPage = 1_000
 
 func (d *Door) peopleRoutes() {
 	d.handle("GET people", d.ofPeople("list people", d.listPeople))
-	d.handle("POST people", d.ofPeople("add people", d.newPerson))
-	d.handle("POST people/end-sessions", d.ofPeople("end sign-in sessions", d.endSignIns))
-	d.handle("POST people/{person}/groups", d.ofPeople("change people", d.changePerson))
-	d.handle("POST people/{person}/enrol", d.ofPeople("enrol people", d.enrolPerson))
+	d.handle("POST people", d.ofPeople("add people", changing(http.StatusCreated, d.newPerson)))
+	d.handle("POST people/end-sessions", d.ofPeople("end sign-in sessions", changing(http.StatusOK, d.endSignIns)))
+	d.handle("POST people/{person}/groups", d.ofPeople("change people", changing(http.StatusOK, d.changePerson)))
+	d.handle("POST people/{person}/enrol", d.ofPeople("enrol people", changing(http.StatusCreated, d.enrolPerson)))
 	d.handle("POST people/{person}/remove", d.ofPeople("remove people", d.removePerson))
 	d.handle("POST people/{person}/passkeys/{passkey}/remove", d.ofPeople("remove passkeys", d.removePasskey))
 }
 
 // ofPeople is forAdmins where people sign in.
-func (d *Door) ofPeople(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+func (d *Door) ofPeople(what string, do handler) http.HandlerFunc {
 	return d.forAdmins(what, func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 		if d.config.People == nil {
 			return domain.Refuse(domain.NotFound, "this service has no sign-in for people")
@@ -215,24 +215,20 @@ func (d *Door) mayEnrol(r *http.Request, seconds *int64) error {
 }
 
 // newPerson adds a person and answers with the link, once. Nothing logs an answer.
-func (d *Door) newPerson(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in NewPerson
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) newPerson(r *http.Request, by access.Actor, in *NewPerson) (any, error) {
 	if err := d.mayEnrol(r, &in.ValidSeconds); err != nil {
-		return err
+		return nil, err
 	}
 	cmd := &people.CreatePerson{Person: people.Person{ID: people.ID(domain.UUID(uuid.New())).String(), Name: in.Name, Groups: in.Groups, CreatedBy: by.Cut().Principal}}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
-		return err
+		return nil, err
 	}
 	d.log.Info("person added", "person", cmd.Person.Name, "groups", len(in.Groups), "principal", by.Principal)
 	warnings, err := d.warningsOf(r.Context(), cmd.Person.Name, cmd.Person.Groups)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return d.answerEnrolment(w, r, by, cmd.Person.ID, in.ValidSeconds, warnings)
+	return d.newLink(r, by, cmd.Person.ID, in.ValidSeconds, warnings)
 }
 
 // warningsOf says which groups have no effect, and that a person has no role. Neither is refused: the settings can give roles to a group, and an
@@ -271,44 +267,32 @@ func (d *Door) warningsOf(ctx context.Context, name string, groups []string) (wa
 	return warnings, nil
 }
 
-func (d *Door) answerEnrolment(w http.ResponseWriter, r *http.Request, by access.Actor, person string, seconds int64, warnings []string) error {
+// newLink makes the link with which a person registers a passkey.
+func (d *Door) newLink(r *http.Request, by access.Actor, person string, seconds int64, warnings []string) (any, error) {
 	secret, hash := d.config.People.NewEnrolment()
 	cmd := &people.IssueEnrolment{Person: person, Hash: hash, Valid: time.Duration(seconds) * time.Second, By: by.Cut().Principal}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
-		return err
+		return nil, err
 	}
 	d.log.Info("enrolment link made", "person", cmd.ID, "principal", by.Principal)
-	answer(w, http.StatusCreated, Enrolment{ID: cmd.ID, Link: d.config.People.EnrolmentLink(cmd.ID, secret), Expires: cmd.Expires.Std(), Warnings: warnings})
-	return nil
+	return Enrolment{ID: cmd.ID, Link: d.config.People.EnrolmentLink(cmd.ID, secret), Expires: cmd.Expires.Std(), Warnings: warnings}, nil
 }
 
-func (d *Door) enrolPerson(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in NewEnrolment
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) enrolPerson(r *http.Request, by access.Actor, in *NewEnrolment) (any, error) {
 	if err := d.mayEnrol(r, &in.ValidSeconds); err != nil {
-		return err
+		return nil, err
 	}
-	return d.answerEnrolment(w, r, by, r.PathValue("person"), in.ValidSeconds, nil)
+	return d.newLink(r, by, r.PathValue("person"), in.ValidSeconds, nil)
 }
 
-func (d *Door) changePerson(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in PersonGroups
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) changePerson(r *http.Request, by access.Actor, in *PersonGroups) (any, error) {
 	cmd := &people.ChangePerson{Person: r.PathValue("person"), Groups: in.Groups, Roles: d.config.People.OwnRoles(in.Groups)}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
-		return err
+		return nil, err
 	}
 	d.log.Info("groups of a person changed", "person", cmd.Person, "groups", len(in.Groups), "principal", by.Principal)
 	warnings, err := d.warningsOf(r.Context(), r.PathValue("person"), cmd.Groups)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, PersonNamed{ID: cmd.Person, Warnings: warnings})
-	return nil
+	return PersonNamed{ID: cmd.Person, Warnings: warnings}, err
 }
 
 func (d *Door) removePerson(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
@@ -335,27 +319,22 @@ func (d *Door) removePasskey(w http.ResponseWriter, r *http.Request, by access.A
 	return nil
 }
 
-func (d *Door) endSignIns(w http.ResponseWriter, r *http.Request, _ access.Actor, body []byte) error {
-	var in EndSignIns
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) endSignIns(r *http.Request, _ access.Actor, in *EndSignIns) (any, error) {
 	if (in.Session == "") == (in.Person == "") {
-		return domain.Refuse(domain.Invalid, "session %.100q and person %.100q: want exactly one of them", in.Session, in.Person)
+		return nil, domain.Refuse(domain.Invalid, "session %.100q and person %.100q: want exactly one of them", in.Session, in.Person)
 	}
 	if in.Session != "" {
 		var known bool
 		if err := d.engine.Read(r.Context(), func(v *cell.View) error { _, known = v.SignIn(in.Session); return nil }); err != nil {
-			return err
+			return nil, err
 		}
 		if !known {
-			return domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", in.Session)
+			return nil, domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", in.Session)
 		}
 		if err := d.config.People.End(r.Context(), in.Session, people.EndedByAdmin); err != nil {
-			return err
+			return nil, err
 		}
-		answer(w, http.StatusOK, EndedSignIns{1})
-		return nil
+		return EndedSignIns{1}, nil
 	}
 	holder := in.Person
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -365,12 +344,8 @@ func (d *Door) endSignIns(w http.ResponseWriter, r *http.Request, _ access.Actor
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n, err := d.config.People.EndAll(r.Context(), holder, people.EndedByAdmin)
-	if err != nil {
-		return err
-	}
-	answer(w, http.StatusOK, EndedSignIns{n})
-	return nil
+	return EndedSignIns{n}, err
 }

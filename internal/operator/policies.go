@@ -30,88 +30,43 @@ type PolicyTarget struct {
 func (d *Door) policyRoutes() {
 	const change = "change policies"
 	d.handle("GET "+PoliciesPath, d.forAdmins(change, d.listPolicies))
-	d.handle("POST "+PoliciesPath, d.forAdmins(change, d.createPolicy))
+	d.handle("POST "+PoliciesPath, d.forAdmins(change, changing(http.StatusCreated, d.createPolicy)))
 	d.handle("GET policies/{name}", d.forAdmins(change, d.showPolicy))
-	d.handle("POST policies/{name}/update", d.forAdmins(change, d.updatePolicy))
-	d.handle("POST policies/{name}/delete", d.forAdmins(change, d.deletePolicy))
-	d.handle("POST policies/{name}/attach", d.forAdmins(change, d.attachPolicy))
-	d.handle("POST policies/{name}/detach", d.forAdmins(change, d.detachPolicy))
+	d.handle("POST policies/{name}/update", d.forAdmins(change, changing(http.StatusOK, d.updatePolicy)))
+	d.handle("POST policies/{name}/delete", d.forAdmins(change, changing(http.StatusOK, d.deletePolicy)))
+	d.handle("POST policies/{name}/attach", d.forAdmins(change, changing(http.StatusOK, d.attachPolicy)))
+	d.handle("POST policies/{name}/detach", d.forAdmins(change, changing(http.StatusOK, d.detachPolicy)))
 	d.handle("GET "+ExplainAccessPath, d.forAdmins("ask what others may do", d.explainAccess))
 }
 
 func (d *Door) listPolicies(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	all, err := d.config.Keys.Policies(r.Context())
-	if err == nil {
-		answer(w, http.StatusOK, PolicyList{all})
-	}
-	return err
+	return reply(w, http.StatusOK, PolicyList{all}, err)
 }
 
 func (d *Door) showPolicy(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	p, err := d.config.Keys.Policy(r.Context(), r.PathValue("name"))
-	if err == nil {
-		answer(w, http.StatusOK, p)
-	}
-	return err
+	return reply(w, http.StatusOK, p, err)
 }
 
-func (d *Door) createPolicy(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in keyring.PolicyChange
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
-	p, err := d.config.Keys.CreatePolicy(r.Context(), by, in)
-	if err == nil {
-		answer(w, http.StatusCreated, p)
-	}
-	return err
+func (d *Door) createPolicy(r *http.Request, by access.Actor, in *keyring.PolicyChange) (any, error) {
+	return d.config.Keys.CreatePolicy(r.Context(), by, *in)
 }
 
-func (d *Door) updatePolicy(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in keyring.PolicyChange
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
-	p, err := d.config.Keys.UpdatePolicy(r.Context(), by, r.PathValue("name"), in)
-	if err == nil {
-		answer(w, http.StatusOK, p)
-	}
-	return err
+func (d *Door) updatePolicy(r *http.Request, by access.Actor, in *keyring.PolicyChange) (any, error) {
+	return d.config.Keys.UpdatePolicy(r.Context(), by, r.PathValue("name"), *in)
 }
 
-func (d *Door) deletePolicy(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	if err := readKeyBody(body, &struct{}{}); err != nil {
-		return err
-	}
-	err := d.config.Keys.DeletePolicy(r.Context(), by, r.PathValue("name"))
-	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
-	}
-	return err
+func (d *Door) deletePolicy(r *http.Request, by access.Actor, _ *struct{}) (any, error) {
+	return struct{}{}, d.config.Keys.DeletePolicy(r.Context(), by, r.PathValue("name"))
 }
 
-func (d *Door) attachPolicy(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in PolicyTarget
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
-	err := d.config.Keys.AttachPolicy(r.Context(), by, r.PathValue("name"), in.Target)
-	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
-	}
-	return err
+func (d *Door) attachPolicy(r *http.Request, by access.Actor, in *PolicyTarget) (any, error) {
+	return struct{}{}, d.config.Keys.AttachPolicy(r.Context(), by, r.PathValue("name"), in.Target)
 }
 
-func (d *Door) detachPolicy(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in PolicyTarget
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
-	err := d.config.Keys.DetachPolicy(r.Context(), by, r.PathValue("name"), in.Target)
-	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
-	}
-	return err
+func (d *Door) detachPolicy(r *http.Request, by access.Actor, in *PolicyTarget) (any, error) {
+	return struct{}{}, d.config.Keys.DetachPolicy(r.Context(), by, r.PathValue("name"), in.Target)
 }
 
 func (d *Door) explainAccess(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
@@ -119,8 +74,5 @@ func (d *Door) explainAccess(w http.ResponseWriter, r *http.Request, _ access.Ac
 	a, err := d.config.Keys.ExplainAccess(keyring.AccessQuestion{
 		Who: q.Get("who"), Action: q.Get("action"), Resource: q.Get("resource"), SourceIP: q.Get("source-ip"), Tags: q["tag"], NewTags: q["request-tag"],
 	}, d.config.RolesOf)
-	if err == nil {
-		answer(w, http.StatusOK, a)
-	}
-	return err
+	return reply(w, http.StatusOK, a, err)
 }

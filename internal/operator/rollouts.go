@@ -73,8 +73,8 @@ type RolloutUndo struct {
 
 func (d *Door) rolloutRoutes() {
 	d.handle("GET rollouts", d.looking(d.listRollouts))
-	d.handle("POST rollouts", d.forAdmins("begin rollouts", d.startRollout))
-	d.handle("POST rollouts/undo", d.forAdmins("undo rollouts", d.undoRollout))
+	d.handle("POST rollouts", d.forAdmins("begin rollouts", changing(http.StatusCreated, d.startRollout)))
+	d.handle("POST rollouts/undo", d.forAdmins("undo rollouts", changing(http.StatusOK, d.undoRollout)))
 }
 
 // listRollouts answers with the rollouts of all aliases, or of the one that the query names.
@@ -135,40 +135,31 @@ func gameSessionsIn(v *cell.View, fleetID string) (n int32) {
 	return n
 }
 
-func (d *Door) startRollout(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in NewRollout
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) startRollout(r *http.Request, by access.Actor, in *NewRollout) (any, error) {
 	if most := int64(hosting.RolloutStepMax / time.Second); in.StepSeconds < 1 || in.StepSeconds > most {
-		return domain.Refuse(domain.Invalid, "stepSeconds %d: want 1 to %d", in.StepSeconds, most)
+		return nil, domain.Refuse(domain.Invalid, "stepSeconds %d: want 1 to %d", in.StepSeconds, most)
 	}
 	cmd := hosting.StartRollout{
 		Alias: in.Alias, To: in.To[strings.LastIndexByte(in.To, '/')+1:], Weights: in.Steps, StepTime: time.Duration(in.StepSeconds) * time.Second,
 		Failures: in.Failures, FailurePercent: in.FailurePercent, Keep: in.Keep, By: by.Cut().Principal,
 	}
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
-		return err
+		return nil, err
 	}
-	return d.answerRollout(w, r, http.StatusCreated, cmd.Rollout.Alias)
+	return d.rolloutAt(r.Context(), cmd.Rollout.Alias)
 }
 
-func (d *Door) undoRollout(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in RolloutUndo
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) undoRollout(r *http.Request, by access.Actor, in *RolloutUndo) (any, error) {
 	cmd := hosting.UndoRollout{Alias: in.Alias, By: by.Cut().Principal}
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
-		return err
+		return nil, err
 	}
-	return d.answerRollout(w, r, http.StatusOK, cmd.Rollout.Alias)
+	return d.rolloutAt(r.Context(), cmd.Rollout.Alias)
 }
 
-// answerRollout answers with the current rollout of an alias.
-func (d *Door) answerRollout(w http.ResponseWriter, r *http.Request, status int, alias string) error {
-	var x Rollout
-	err := d.engine.Read(r.Context(), func(v *cell.View) error {
+// rolloutAt returns the current rollout of an alias.
+func (d *Door) rolloutAt(ctx context.Context, alias string) (x Rollout, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
 		for _, record := range v.Rollouts() {
 			if record.Alias == alias {
 				x = rolloutOf(v, &record)
@@ -176,10 +167,7 @@ func (d *Door) answerRollout(w http.ResponseWriter, r *http.Request, status int,
 		}
 		return nil
 	})
-	if err == nil {
-		answer(w, status, x)
-	}
-	return err
+	return x, err
 }
 
 // rolloutEvents is how many of a fleet's newest events an explanation searches for those of a rollout; a fleet keeps 2,000.

@@ -27,46 +27,28 @@ type SecretRotation struct {
 func (d *Door) secretRoutes() {
 	const change = "change the secret of the installation"
 	d.handle("GET "+SecretPath, d.forAdmins(change, d.listSecrets))
-	d.handle("POST secret/rotate", d.forAdmins(change, d.rotateSecret))
-	d.handle("POST secret/{number}/retire", d.forAdmins(change, d.retireSecret))
+	d.handle("POST secret/rotate", d.forAdmins(change, changing(http.StatusCreated, d.rotateSecret)))
+	d.handle("POST secret/{number}/retire", d.forAdmins(change, changing(http.StatusOK, d.retireSecret)))
 }
 
 func (d *Door) listSecrets(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	all, err := d.config.Secrets.List(r.Context())
-	if err == nil {
-		answer(w, http.StatusOK, SecretList{all})
-	}
-	return err
+	return reply(w, http.StatusOK, SecretList{all}, err)
 }
 
-func (d *Door) rotateSecret(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in SecretRotation
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) rotateSecret(r *http.Request, by access.Actor, in *SecretRotation) (any, error) {
 	if most := int64(access.SecretOverlapMax / time.Second); in.OverlapSeconds < 0 || in.OverlapSeconds > most {
-		return domain.Refuse(domain.Invalid, "overlapSeconds %d: want %d to %d", in.OverlapSeconds, int64(access.SecretOverlapMin/time.Second), most)
+		return nil, domain.Refuse(domain.Invalid, "overlapSeconds %d: want %d to %d", in.OverlapSeconds, int64(access.SecretOverlapMin/time.Second), most)
 	}
 	all, err := d.config.Secrets.Rotate(r.Context(), by, time.Duration(in.OverlapSeconds)*time.Second)
-	if err == nil {
-		answer(w, http.StatusCreated, SecretList{all})
-	}
-	return err
+	return SecretList{all}, err
 }
 
-func (d *Door) retireSecret(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
-	var in secretrotation.Retirement
-	if err := readKeyBody(body, &in); err != nil {
-		return err
-	}
+func (d *Door) retireSecret(r *http.Request, by access.Actor, in *secretrotation.Retirement) (any, error) {
 	number, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
 	if err != nil || in.Number != 0 && uint64(in.Number) != number {
-		return domain.Refuse(domain.NotFound, "generation %.40q: want the number of one, as GET secret lists them", r.PathValue("number"))
+		return nil, domain.Refuse(domain.NotFound, "generation %.40q: want the number of one, as GET secret lists them", r.PathValue("number"))
 	}
 	in.Number = uint32(number)
-	done, err := d.config.Secrets.Retire(r.Context(), by, in)
-	if err == nil {
-		answer(w, http.StatusOK, done)
-	}
-	return err
+	return d.config.Secrets.Retire(r.Context(), by, *in)
 }

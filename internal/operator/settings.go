@@ -37,8 +37,5 @@ func (d *Door) reload(w http.ResponseWriter, r *http.Request, _ access.Actor, _ 
 		answer(w, http.StatusBadRequest, ReloadProblem{Problem{refusal.Detail}, mistakes})
 		return nil
 	}
-	if err == nil {
-		answer(w, http.StatusOK, done)
-	}
-	return err
+	return reply(w, http.StatusOK, done, err)
 }

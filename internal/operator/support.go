@@ -22,25 +22,17 @@ type NewSupportBundle struct {
 type SupportBundle func(ctx context.Context, processor time.Duration) (*support.Parts, error)
 
 func (d *Door) supportRoutes() {
-	d.handle("POST "+SupportBundlePath, d.forAdmins("make support bundles", d.supportBundle))
+	d.handle("POST "+SupportBundlePath, d.forAdmins("make support bundles", changing(http.StatusOK, d.supportBundle)))
 }
 
-func (d *Door) supportBundle(w http.ResponseWriter, r *http.Request, _ access.Actor, body []byte) error {
+func (d *Door) supportBundle(r *http.Request, _ access.Actor, in *NewSupportBundle) (any, error) {
 	if d.config.SupportBundle == nil {
-		return domain.Refuse(domain.NotFound, "this service makes no support bundles")
-	}
-	var in NewSupportBundle
-	if err := readKeyBody(body, &in); err != nil {
-		return err
+		return nil, domain.Refuse(domain.NotFound, "this service makes no support bundles")
 	}
 	if in.ProcessorSeconds < 0 || in.ProcessorSeconds > int(support.CPUMax/time.Second) {
-		return domain.Refuse(domain.Invalid, "processorSeconds: %d, want 0 to %d", in.ProcessorSeconds, int(support.CPUMax/time.Second))
+		return nil, domain.Refuse(domain.Invalid, "processorSeconds: %d, want 0 to %d", in.ProcessorSeconds, int(support.CPUMax/time.Second))
 	}
-	p, err := d.config.SupportBundle(r.Context(), time.Duration(in.ProcessorSeconds)*time.Second)
-	if err == nil {
-		answer(w, http.StatusOK, p)
-	}
-	return err
+	return d.config.SupportBundle(r.Context(), time.Duration(in.ProcessorSeconds)*time.Second)
 }
 
 // Overview returns the answer to GET overview.
