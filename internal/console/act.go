@@ -132,8 +132,7 @@ func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by 
 	at := d.engine.Applied()
 	f, err := d.prepared(r, a)
 	if err != nil {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
+		d.refuse(w, r, err, by)
 		return
 	}
 	query := r.URL.Query()
@@ -207,8 +206,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		err = f.sent(values)
 	}
 	if err != nil {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
+		d.refuse(w, r, err, by)
 		return
 	}
 	to := ""
@@ -225,8 +223,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 	if err != nil {
 		var whole bool
 		if status, f.Problem, whole = d.problem(err); !whole {
-			refused, c := d.refusal(r, err)
-			d.write(w, r, refused, c, by)
+			d.refuse(w, r, err, by)
 			return
 		}
 	}

@@ -48,29 +48,23 @@ var keyActions = []*action{{
 }, {
 	name: "limit-key", text: "Limit", done: "The limits of the access key have changed.", section: "keys", object: true, may: identity.MayAdminister, service: "muster:Service.LimitKey",
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		return d.engine.Read(r.Context(), func(v *cell.View) error {
-			for _, k := range v.AccessKeys() {
-				if k.ID != f.ID {
-					continue
-				}
-				if !k.Works() {
-					return domain.Refuse(domain.Invalid, "Access key %s does not work any more.", k.ID)
-				}
-				f.Title, f.Grave = "Limit access key "+cmp.Or(k.Name, k.ID), true
-				f.Effect = "Key " + k.ID + " of the role " + k.Role.String() + " works until this time and from these networks alone, at every node within a second. Other networks close what it has opened."
-				until := ""
-				if k.Expires != 0 {
-					until = k.Expires.Std().UTC().Format(time.RFC3339)
-				}
-				f.Now = "expires: " + cmp.Or(until, "never") + "; from: " + cmp.Or(strings.Join(k.Sources, ", "), "everywhere")
-				f.Fields = []*field{
-					{Name: "expires", Label: "Expires", Hint: "such as 2027-01-31T00:00:00Z, or 90d from now; empty: never", Value: until, Most: 40},
-					{Name: "sources", Label: "Works from", Hint: "networks such as 192.0.2.0/24, one on a line; empty: everywhere", Kind: textLines, Value: strings.Join(k.Sources, "\n"), Most: 4096},
-					{Name: "force", Label: "Even if it locks out this session, or leaves no administrator's key without limits", Kind: onOff},
-				}
-				return nil
+		return d.prepareKey(r, f, func(k *access.Key) error {
+			if !k.Works() {
+				return domain.Refuse(domain.Invalid, "Access key %s does not work any more.", k.ID)
 			}
-			return domain.Refuse(domain.NotFound, "There is no access key %.100q.", f.ID)
+			f.Title, f.Grave = "Limit access key "+cmp.Or(k.Name, k.ID), true
+			f.Effect = "Key " + k.ID + " of the role " + k.Role.String() + " works until this time and from these networks alone, at every node within a second. Other networks close what it has opened."
+			until := ""
+			if k.Expires != 0 {
+				until = k.Expires.Std().UTC().Format(time.RFC3339)
+			}
+			f.Now = "expires: " + cmp.Or(until, "never") + "; from: " + cmp.Or(strings.Join(k.Sources, ", "), "everywhere")
+			f.Fields = []*field{
+				{Name: "expires", Label: "Expires", Hint: "such as 2027-01-31T00:00:00Z, or 90d from now; empty: never", Value: until, Most: 40},
+				{Name: "sources", Label: "Works from", Hint: "networks such as 192.0.2.0/24, one on a line; empty: everywhere", Kind: textLines, Value: strings.Join(k.Sources, "\n"), Most: 4096},
+				{Name: "force", Label: "Even if it locks out this session, or leaves no administrator's key without limits", Kind: onOff},
+			}
+			return nil
 		})
 	},
 	command: func(f *form) string {
@@ -97,22 +91,14 @@ var keyActions = []*action{{
 }, {
 	name: "revoke-key", text: "Revoke", done: "The access key is revoked.", section: "keys", object: true, may: identity.MayAdminister, service: "muster:Service.RevokeKey",
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		return d.engine.Read(r.Context(), func(v *cell.View) error {
-			for _, k := range v.AccessKeys() {
-				if k.ID != f.ID {
-					continue
-				}
-				if !k.Works() {
-					return domain.Refuse(domain.Invalid, "Access key %s is revoked already.", k.ID)
-				}
-				f.Title, f.Confirm = "Revoke access key "+k.ID, k.ID
-				if k.Name != "" {
-					f.Title, f.Confirm = "Revoke access key "+k.Name, k.Name
-				}
-				f.Effect = "Every door refuses key " + k.ID + " of the role " + k.Role.String() + " at once, and its connections and its sign-ins here end. It cannot be undone."
-				return nil
+		return d.prepareKey(r, f, func(k *access.Key) error {
+			if !k.Works() {
+				return domain.Refuse(domain.Invalid, "Access key %s is revoked already.", k.ID)
 			}
-			return domain.Refuse(domain.NotFound, "There is no access key %.100q.", f.ID)
+			name := cmp.Or(k.Name, k.ID)
+			f.Title, f.Confirm = "Revoke access key "+name, name
+			f.Effect = "Every door refuses key " + k.ID + " of the role " + k.Role.String() + " at once, and its connections and its sign-ins here end. It cannot be undone."
+			return nil
 		})
 	},
 	command: func(f *form) string {
@@ -123,6 +109,18 @@ var keyActions = []*action{{
 		return "keys", err
 	},
 }}
+
+// prepareKey finds the access key of a form.
+func (d *Door) prepareKey(r *http.Request, f *form, fill func(*access.Key) error) error {
+	return d.engine.Read(r.Context(), func(v *cell.View) error {
+		for _, k := range v.AccessKeys() {
+			if k.ID == f.ID {
+				return fill(&k)
+			}
+		}
+		return domain.Refuse(domain.NotFound, "There is no access key %.100q.", f.ID)
+	})
+}
 
 // expiryOf parses a time, or a number of days from now.
 func expiryOf(text string, now time.Time) (time.Time, bool) {

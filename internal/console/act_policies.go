@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -55,10 +56,7 @@ var policyActions = []*action{{
 		return nil
 	},
 	command: func(f *form) string {
-		name := f.value("name")
-		if name == "" {
-			name = "NAME"
-		}
+		name := cmp.Or(f.value("name"), "NAME")
 		return terminal("muster policies create "+shellWord(name)+" "+shellWord(name+".json"), option{"--reason", f.value(reasonField), ""})
 	},
 	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
@@ -108,10 +106,7 @@ var policyActions = []*action{{
 		})
 	},
 	command: func(f *form) string {
-		target := f.value("target")
-		if target == "" {
-			target = "TARGET"
-		}
+		target := cmp.Or(f.value("target"), "TARGET")
 		return terminal("muster policies attach "+shellWord(f.ID)+" "+shellWord(target), option{"--reason", f.value(reasonField), ""})
 	},
 	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {

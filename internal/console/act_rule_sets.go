@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -67,10 +68,7 @@ var ruleSetActions = []*action{{
 		})
 	},
 	command: func(f *form) string {
-		name := f.value("name")
-		if name == "" {
-			name = "NAME"
-		}
+		name := cmp.Or(f.value("name"), "NAME")
 		return terminal("aws gamelift create-matchmaking-rule-set", option{"--name", name, ""}, option{"--rule-set-body", "file://" + name + ".json", ""})
 	},
 	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {

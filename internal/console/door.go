@@ -178,17 +178,20 @@ func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 	d.write(w, r, status, c, by)
 }
 
+// refuse answers with a page that says why a request failed.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error, by identity.AccessKey) {
+	status, c := d.refusal(r, err)
+	d.write(w, r, status, c, by)
+}
+
 // refusal returns the page to show instead.
 func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	refused, ok := errors.AsType[*domain.Refusal](err)
-	admins, adminsOnly := errors.AsType[adminsOnly](err)
 	why, denies := errors.AsType[denied](err)
 	status, text := http.StatusInternalServerError, "The request failed inside the service; the log has the cause."
 	switch {
 	case denies:
 		status, text = http.StatusForbidden, why.Error()
-	case adminsOnly:
-		status, text = http.StatusForbidden, admins.Error()
 	case ok && refused.Reason == domain.NotFound:
 		status, text = http.StatusNotFound, refused.Detail
 	case ok:
@@ -221,23 +224,16 @@ func gone(err error, kind, id string) error {
 	return err
 }
 
-// denied is the error for a page that policies deny to the person.
+// denied is the error for a page that the role or policies deny to the person.
 type denied string
 
 func (why denied) Error() string { return string(why) }
-
-// adminsOnly is the error for a page, which it names, that only administrators may see.
-type adminsOnly string
-
-func (page adminsOnly) Error() string {
-	return "Only access keys of the role admin may see the " + string(page) + "."
-}
 
 // forAdmins refuses a page to other roles, and to administrators whose policies do not allow the action.
 func (d *Door) forAdmins(r *http.Request, page, action string) error {
 	key, _, _ := d.session(r)
 	if key.Role != identity.Admin {
-		return adminsOnly(page)
+		return denied("Only access keys of the role admin may see the " + page + ".")
 	}
 	by := key.Principal(d.config.Proxies.Of(r))
 	if err := by.MayCall(action); err != nil {

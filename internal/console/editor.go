@@ -134,8 +134,7 @@ func (d *Door) try(w http.ResponseWriter, r *http.Request, try func(context.Cont
 		f.field("name").Required = true
 	}
 	if err != nil {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
+		d.refuse(w, r, err, by)
 		return
 	}
 	e := &editor{actionPage: &actionPage{form: f, Text: a.text, Path: Prefix + "/do/" + a.name, Command: a.command(f), May: d.mayNot(a, by.Role)}}
@@ -148,8 +147,7 @@ func (d *Door) try(w http.ResponseWriter, r *http.Request, try func(context.Cont
 				status = http.StatusServiceUnavailable
 			}
 		} else if err != nil {
-			status, c := d.refusal(r, err)
-			d.write(w, r, status, c, by)
+			d.refuse(w, r, err, by)
 			return
 		}
 	}
@@ -274,8 +272,7 @@ func simulateCommand(t rehearsal.Trial) string {
 func (d *Door) serveArrivals(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	recorded, err := d.stage.LastHour(r.Context(), d.engine, r.PathValue("name"))
 	if err != nil {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
+		d.refuse(w, r, err, by)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")

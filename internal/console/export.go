@@ -42,18 +42,14 @@ var mediaTypes = map[string]string{"csv": "text/csv; charset=utf-8; header=prese
 // export streams the rows of a page and its next pages. It is not a snapshot: each row has its state when it was read.
 func (l *list[R]) export(d *Door, w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	query := r.URL.Query()
-	refuse := func(err error) {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
-	}
 	format := query.Get(formatParameter)
 	if formats[format] == nil {
-		refuse(domain.Refuse(domain.Invalid, "format is %.20q; want csv or json.", format))
+		d.refuse(w, r, domain.Refuse(domain.Invalid, "format is %.20q; want csv or json.", format), by)
 		return
 	}
 	columns, err := l.chosen(query)
 	if err != nil {
-		refuse(err)
+		d.refuse(w, r, err, by)
 		return
 	}
 	select {
@@ -70,7 +66,7 @@ func (l *list[R]) export(d *Door, w http.ResponseWriter, r *http.Request, by ide
 	query = without(query, formatParameter, doneParameter)
 	rows, next, err := l.rows(d, r, query, exportStep)
 	if err != nil {
-		refuse(err)
+		d.refuse(w, r, err, by)
 		return
 	}
 	w.Header().Set("Content-Type", mediaTypes[format])

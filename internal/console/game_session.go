@@ -40,21 +40,28 @@ var playersInGame = list[hosting.PlayerSession]{
 	},
 	offers: func(p *hosting.PlayerSession) []offered { return []offered{eventsOfRow("player", p.Player)} },
 	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]hosting.PlayerSession, url.Values, error) {
-		from := engine.PlayerPlace{Created: place(query).Created}
-		if after := query.Get("after"); after != "" {
-			id, err := domain.ParseID[domain.PlayerSessionID](after)
-			if err != nil {
-				return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
-			}
-			from.ID = id
-		}
-		all, more, err := d.engine.PlayersIn(r.Context(), session.ID(r.PathValue("id")), 0, from, most)
-		if err != nil || !more {
-			return all, nil, err
-		}
-		last := &all[len(all)-1]
-		return all, since(last.Created, last.ID.String()), nil
+		return playerSessionRows(query, func(from engine.PlayerPlace) ([]hosting.PlayerSession, bool, error) {
+			return d.engine.PlayersIn(r.Context(), session.ID(r.PathValue("id")), 0, from, most)
+		})
 	},
+}
+
+// playerSessionRows returns the player sessions from the place in a query on, and the place of the next ones.
+func playerSessionRows(query url.Values, read func(from engine.PlayerPlace) (all []hosting.PlayerSession, more bool, err error)) ([]hosting.PlayerSession, url.Values, error) {
+	from := engine.PlayerPlace{Created: place(query).Created}
+	if after := query.Get("after"); after != "" {
+		id, err := domain.ParseID[domain.PlayerSessionID](after)
+		if err != nil {
+			return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
+		}
+		from.ID = id
+	}
+	all, more, err := read(from)
+	if err != nil || !more {
+		return all, nil, err
+	}
+	last := &all[len(all)-1]
+	return all, since(last.Created, last.ID.String()), nil
 }
 
 // gamePlayers is the page of this list alone.

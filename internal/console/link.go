@@ -77,8 +77,7 @@ func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusUnauthorized, signin.Expired, "This link was used, or it is older than "+minutes(access.ConsoleLinkLife)+". Run muster console again for a new one.")
 		return
 	case err != nil: // the link may or may not be used up: the person needs a new one in any case
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, identity.AccessKey{})
+		d.refuse(w, r, err, identity.AccessKey{})
 		return
 	}
 	d.enter(w, r, cmd.Key, Prefix+"/", "link")

@@ -37,20 +37,9 @@ var playerSessionList = list[hosting.PlayerSession]{
 		{name: "ended", head: "Ended", value: func(p *hosting.PlayerSession) value { return instant(p.Ended) }},
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]hosting.PlayerSession, url.Values, error) {
-		from := engine.PlayerPlace{Created: place(query).Created}
-		if after := query.Get("after"); after != "" {
-			id, err := domain.ParseID[domain.PlayerSessionID](after)
-			if err != nil {
-				return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
-			}
-			from.ID = id
-		}
-		all, more, err := d.engine.PlayersNamed(r.Context(), r.PathValue("player"), from, most)
-		if err != nil || !more {
-			return all, nil, err
-		}
-		last := &all[len(all)-1]
-		return all, since(last.Created, last.ID.String()), nil
+		return playerSessionRows(query, func(from engine.PlayerPlace) ([]hosting.PlayerSession, bool, error) {
+			return d.engine.PlayersNamed(r.Context(), r.PathValue("player"), from, most)
+		})
 	},
 }
 

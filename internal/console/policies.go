@@ -183,8 +183,7 @@ func (d *Door) checkPolicy(w http.ResponseWriter, r *http.Request, by identity.A
 	}
 	values, err := readForm(w, r, formBytesMax)
 	if err != nil {
-		status, c := d.refusal(r, err)
-		d.write(w, r, status, c, by)
+		d.refuse(w, r, err, by)
 		return
 	}
 	a := actions["create-policy"]
