@@ -75,13 +75,11 @@ func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 			return hosts.Host{}, err
 		}
 	}
-	if ok {
-		if err := s.permitted(r.Context(), h); err != nil {
-			return hosts.Host{}, err
-		}
-	}
 	if !ok {
 		return hosts.Host{}, s.failed(h, signin.WrongToken, errJoinToken)
+	}
+	if err := s.permitted(r.Context(), h); err != nil {
+		return hosts.Host{}, err
 	}
 	cmd := hosts.Join{Token: id, Hash: hash, Name: in.Name, Location: in.Location, Fleet: in.Fleet, Key: in.Key}
 	err := s.engine.Do(s.countedFor(r.Context(), issuer), &cmd)

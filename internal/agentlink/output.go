@@ -2,6 +2,7 @@ package agentlink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -129,19 +130,13 @@ func (o *Output) Close() {
 	}
 }
 
-// EndError is the reason for the early end of a stream.
-type EndError struct{ Reason string }
-
-func (e *EndError) Error() string { return e.Reason }
-
-// Next returns the next part of the output, which may be empty, or io.EOF at its end. If the stream ends early, the error is an *EndError, or that of
-// ctx.
+// Next returns the next part of the output, which may be empty, or io.EOF at its end. If the stream ends early, the error says why, or is that of ctx.
 func (o *Output) Next(ctx context.Context) (Piece, error) {
 	for {
-		if p, err := o.take(); err != nil || p != nil {
-			if err != nil {
-				return Piece{}, err
-			}
+		switch p, err := o.take(); {
+		case err != nil:
+			return Piece{}, err
+		case p != nil:
 			return *p, nil
 		}
 		if err := o.wait(ctx); err != nil {
@@ -161,7 +156,7 @@ func (o *Output) take() (*Piece, error) {
 		o.bytes -= len(p.Text) + streamOverhead
 		return &p, nil
 	case o.over && o.why != "":
-		return nil, &EndError{o.why}
+		return nil, errors.New(o.why)
 	case o.over:
 		return nil, io.EOF
 	}
@@ -183,9 +178,9 @@ func (o *Output) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-o.server.stopping.Done():
-		return &EndError{"the service is stopping"}
+		return errors.New("the service is stopping")
 	case <-silence.C:
-		return &EndError{fmt.Sprintf("the agent of compute %s has sent nothing for %s", o.compute.name, most)}
+		return fmt.Errorf("the agent of compute %s has sent nothing for %s", o.compute.name, most)
 	}
 }
 
