@@ -23,6 +23,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -303,6 +304,26 @@ func TestFailedUpload(t *testing.T) {
 	}
 	if b := p.settled(build); !strings.Contains(b.Failure, "not a zip") || b.Manifest != "" {
 		t.Errorf("got %+v", b)
+	}
+}
+
+// A reason that is too long ends between two characters.
+func TestLongReason(t *testing.T) {
+	p := newPlace(t)
+	bucket, key := p.door.Place(build)
+	var content bytes.Buffer
+	z := zip.NewWriter(&content)
+	if _, err := z.Create(strings.Repeat("€", 200)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.s3(p.plain, build).PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content.Bytes())}); err != nil {
+		t.Fatal(err)
+	}
+	if b := p.settled(build); !strings.HasPrefix(b.Failure, `path "€€€`) || !utf8.ValidString(b.Failure) {
+		t.Errorf("got %q", b.Failure)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/objects"
@@ -233,10 +234,7 @@ const failureMax = 512 // bytes of the reason in the state
 
 func (d *Door) failBuild(ctx context.Context, build, reason string) error {
 	d.Log.Warn("uploaded build is FAILED", "build", build, "reason", reason)
-	if len(reason) > failureMax {
-		reason = reason[:failureMax]
-	}
-	err := d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Failure: reason})
+	err := d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Failure: excerpt.Begin(reason, failureMax)})
 	if domain.IsRefused(err, domain.NotFound) {
 		return nil
 	}
