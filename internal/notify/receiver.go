@@ -322,9 +322,7 @@ func (r *receiver) post(ctx context.Context, m message) error {
 func (r *receiver) confirmed(ctx context.Context) bool {
 	c := &r.sender.config
 	for tries := 0; ; tries++ {
-		var subscribed bool
-		err := c.Engine.ReadHere(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
-		if subscribed || err != nil {
+		if subscribed, err := r.subscribed(ctx); subscribed || err != nil {
 			return err == nil
 		}
 		wait := confirmWait
@@ -343,6 +341,12 @@ func (r *receiver) confirmed(ctx context.Context) bool {
 	}
 }
 
+// subscribed reports whether the receiver has confirmed its subscription.
+func (r *receiver) subscribed(ctx context.Context) (is bool, err error) {
+	err = r.sender.config.Engine.ReadHere(ctx, func(v *cell.View) error { is = v.Subscribed(r.topic, r.url); return nil })
+	return is, err
+}
+
 // sleepUnconfirmed waits, but not longer than until the subscription is confirmed.
 func (r *receiver) sleepUnconfirmed(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
@@ -354,9 +358,7 @@ func (r *receiver) sleepUnconfirmed(ctx context.Context, wait time.Duration) boo
 		case <-ctx.Done():
 			return false
 		case <-r.wakes: // by the confirmation, or by one more notice that has to wait for it
-			subscribed := false
-			err := r.sender.config.Engine.ReadHere(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
-			if subscribed || err != nil {
+			if subscribed, err := r.subscribed(ctx); subscribed || err != nil {
 				return err == nil
 			}
 		}
