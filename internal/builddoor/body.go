@@ -122,7 +122,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 		err = tooLarge(b.limit)
 	case b.length >= 0 && b.read > b.length:
 		err = fail(http.StatusBadRequest, "IncompleteBody", "the content has more than the announced %d bytes", b.length)
-	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF):
 		err = b.finish()
 	}
 	b.err = err
