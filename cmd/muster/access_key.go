@@ -44,8 +44,8 @@ func accessKey(ctx context.Context, env environment, profile string, data *dataF
 
 // environmentKey returns the access key in the variables of AWS clients or in a profile. The key is empty if there is none.
 func environmentKey(env environment, profile string) (aws.Credentials, error) {
-	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
-		return credentialsOf(id, secret, env["AWS_SESSION_TOKEN"]), nil
+	if profile == "" && env.hasKey() {
+		return credentialsOf(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"]), nil
 	}
 	profile = cmp.Or(profile, env["AWS_PROFILE"])
 	if profile == "" {
@@ -69,7 +69,7 @@ func environmentKey(env environment, profile string) (aws.Credentials, error) {
 // profileEndpoint returns the endpoint of the profile whose access key environmentKey returns. It is empty if that key comes from variables, or if the
 // profile names no endpoint.
 func profileEndpoint(env environment, profile string) (string, error) {
-	if profile == "" && env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != "" {
+	if profile == "" && env.hasKey() {
 		return "", nil
 	}
 	profile = cmp.Or(profile, env["AWS_PROFILE"])

@@ -197,14 +197,11 @@ func ofAgent(variable string) bool {
 	if variable == "MUSTER_PORT" || strings.HasPrefix(variable, "MUSTER_PORT_") || variable == "MUSTER_LOG_DIR" {
 		return true
 	}
-	for field := range reflect.TypeFor[agentCommand]().Fields() {
-		if slices.Contains(strings.Split(field.Tag.Get("env"), ","), variable) {
-			return true
-		}
-	}
-	for field := range reflect.TypeFor[agentConnection]().Fields() {
-		if slices.Contains(strings.Split(field.Tag.Get("env"), ","), variable) {
-			return true
+	for _, flags := range []reflect.Type{reflect.TypeFor[agentCommand](), reflect.TypeFor[agentConnection]()} {
+		for field := range flags.Fields() {
+			if slices.Contains(strings.Split(field.Tag.Get("env"), ","), variable) {
+				return true
+			}
 		}
 	}
 	return false

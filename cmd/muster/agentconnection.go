@@ -117,11 +117,8 @@ func (c *agentConnection) as(endpoint, token string) link.Target {
 
 // register registers the compute, as the official agent does, or finds the existing one. It returns the endpoint for agents.
 func (c *agentConnection) register(ctx context.Context, api *gamelift.Client, u *url.URL) (string, error) {
-	in := &gamelift.RegisterComputeInput{FleetId: &c.Fleet, ComputeName: &c.ComputeName}
-	if c.Location != "" {
-		in.Location = &c.Location
-	}
-	if in.DnsName = optional(c.DNS); in.DnsName == nil {
+	in := &gamelift.RegisterComputeInput{FleetId: &c.Fleet, ComputeName: &c.ComputeName, Location: optional(c.Location), DnsName: optional(c.DNS)}
+	if in.DnsName == nil {
 		ip, err := c.address(u)
 		if err != nil {
 			return "", err
@@ -150,6 +147,7 @@ func registered(ctx context.Context, api *gamelift.Client, in *gamelift.Register
 	return known.Compute, nil
 }
 
+// optional returns nil for an empty text, which a request then omits.
 func optional(text string) *string {
 	if text == "" {
 		return nil

@@ -102,7 +102,7 @@ func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 		return err
 	}
 	created, err := api.CreateBuild(ctx, &gamelift.CreateBuildInput{
-		Name: text(c.Name), Version: text(c.Version), OperatingSystem: types.OperatingSystem(c.OperatingSystem), ServerSdkVersion: &c.ServerSDK,
+		Name: optional(c.Name), Version: optional(c.Version), OperatingSystem: types.OperatingSystem(c.OperatingSystem), ServerSdkVersion: &c.ServerSDK,
 	})
 	if err != nil {
 		return noService(service.endpoint, err)
@@ -118,13 +118,6 @@ func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 	_, err = fmt.Fprintf(stdout, "%s is READY: %s, %.1f MiB, of which %.1f MiB were sent\n", p.build, plural.Of(len(scanned.Manifest.Files), "file", "files"),
 		float64(scanned.Manifest.Size())/(1<<20), float64(p.sent.Load())/(1<<20))
 	return err
-}
-
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // pusher sends one build.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
 )
 
@@ -18,8 +16,7 @@ type computesCommand struct {
 }
 
 type rotateTokenCommand struct {
-	serviceFlags
-	reasonFlag
+	adminChange
 	KeepLinks bool `name:"keep-links" help:"Keep connections and send their game servers the new token. Not after a leak: a connected intruder would receive it, too."`
 
 	Fleet   string `arg:"" help:"Id of the fleet."`
@@ -27,17 +24,12 @@ type rotateTokenCommand struct {
 }
 
 func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	service, err := c.reach(ctx, env, identity.MayAdminister)
-	if err != nil {
-		return err
-	}
-	service.reason = c.Reason
 	query := url.Values{"fleet": {c.Fleet}, "compute": {c.Compute}, "keep-links": {strconv.FormatBool(c.KeepLinks)}}
 	var rotated operator.RotatedToken
-	if err := service.call(ctx, http.MethodPost, "computes/rotate-token?"+query.Encode(), nil, &rotated); err != nil {
+	if err := c.post(ctx, env, operator.RotateTokenPath+"?"+query.Encode(), nil, &rotated); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, valid until %s; all earlier tokens are void. Get it with get-compute-auth-token.\n",
+	_, err := fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, valid until %s; all earlier tokens are void. Get it with get-compute-auth-token.\n",
 		rotated.Compute, rotated.Fleet, rotated.Expires.Format(time.RFC3339))
 	return err
 }

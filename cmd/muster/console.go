@@ -30,7 +30,7 @@ func (c *consoleCommand) Run(ctx context.Context, stdout io.Writer, env environm
 		return err
 	}
 	var link operator.ConsoleLink
-	if err := service.call(ctx, http.MethodPost, strings.TrimPrefix(operator.ConsoleLinksPath, operator.Prefix), struct{}{}, &link); err != nil {
+	if err := service.call(ctx, http.MethodPost, operator.ConsoleLinksPath, struct{}{}, &link); err != nil {
 		return err
 	}
 	address := strings.TrimSuffix(service.endpoint, "/") + link.Path

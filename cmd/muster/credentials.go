@@ -67,7 +67,7 @@ type person struct {
 // personOf returns the person of a profile or of AWS_PROFILE. If neither these nor an access key in the environment are given, it returns the person who signed
 // in with muster login. It returns nil if there is none.
 func personOf(env environment, profile string) (*person, error) {
-	if profile == "" && env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != "" {
+	if profile == "" && env.hasKey() {
 		return nil, nil
 	}
 	name := cmp.Or(profile, env["AWS_PROFILE"])

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/doctor"
@@ -92,9 +89,7 @@ func (f *dataFlag) served(ctx context.Context) (runs bool, hangs error) {
 
 // printFindings prints findings as JSON.
 func printFindings(stdout io.Writer, found []doctor.Finding) error {
-	e := json.NewEncoder(stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return printJSON(stdout, struct {
 		Worst    doctor.Level     `json:"worst"`
 		Findings []doctor.Finding `json:"findings"`
 	}{doctor.Worst(found), found})
@@ -139,11 +134,7 @@ const sdkPatience = 20 * time.Second
 func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	key := t.remote.key
-	api := gamelift.New(gamelift.Options{
-		Region: t.remote.region, BaseEndpoint: &t.remote.endpoint, RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(cmp.Or(key.AccessKeyID, "any"), cmp.Or(key.SecretAccessKey, "any"), key.SessionToken), // any: --dev accepts it
-	})
+	api := gamelift.New(gamelift.Options{Region: t.remote.region, BaseEndpoint: &t.remote.endpoint, RetryMaxAttempts: 1, Credentials: t.remote.credentials()})
 	fleets := []string{t.fleet}
 	if t.fleet == "" {
 		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{Limit: aws.Int32(20)})

@@ -32,14 +32,10 @@ type drainCommand struct {
 }
 
 func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	service, err := c.reach(ctx, env, identity.MayAdminister)
+	api, service, err := c.api(ctx, env, identity.MayAdminister, c.Reason)
 	if err != nil {
 		return err
 	}
-	api := gamelift.New(gamelift.Options{
-		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: service.credentials(),
-		APIOptions: withReason(c.Reason),
-	})
 	x, err := c.find(ctx, api)
 	if err != nil {
 		return noService(service.endpoint, err)

@@ -13,3 +13,8 @@ func newEnvironment(environ []string) environment {
 	}
 	return env
 }
+
+// hasKey reports whether the variables of AWS clients contain an access key.
+func (env environment) hasKey() bool {
+	return env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != ""
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +40,7 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 		return err
 	}
 	if c.JSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return printJSON(stdout, list)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tLOCATION\tSTATE\tSERVES\tPROCESSES\tSESSIONS\tLOAD\tMEMORY\tPORTS\tVERSION\tJOINED\tSEEN\tID")

@@ -49,32 +49,34 @@ const startPatience = 30 * time.Second
 
 // do calls the running service, or opens the directory itself if none runs. If a service holds the directory but does not answer yet, it is starting,
 // and do tries again.
-func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error, offline func(*keyring.Offline) error) error {
+func do[T any](ctx context.Context, d *dataKeys, running func(*localdoor.Client) (T, error), offline func(*keyring.Offline) (T, error)) (T, error) {
+	var x T
 	for began := time.Now(); ; {
 		client, err := localdoor.NewClient(d.dir, d.key, userName())
 		if err == nil {
 			client.Reason = d.reason
-			err = running(client)
+			x, err = running(client)
 		}
 		if !errors.Is(err, localdoor.ErrNoService) {
-			return err
+			return x, err
 		}
 		silent := err
 		o, err := d.open(ctx)
 		if err == nil {
-			return errors.Join(offline(o), o.Close())
+			x, err = offline(o)
+			return x, errors.Join(err, o.Close())
 		}
 		used, ok := errors.AsType[*embeddb.InUse](err)
 		switch {
 		case !ok:
-			return err
+			return x, err
 		case time.Since(began) > startPatience:
-			return fmt.Errorf("%w, and does not answer: %w. Run this where that process runs (for example in its container), or use --server", used, silent)
+			return x, fmt.Errorf("%w, and does not answer: %w. Run this where that process runs (for example in its container), or use --server", used, silent)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return ctx.Err()
+			return x, ctx.Err()
 		}
 	}
 }
@@ -114,86 +116,60 @@ func (d *dataKeys) recorded(ctx context.Context, operation string) context.Conte
 	return audit.With(ctx, audit.Origin{Principal: by.Principal, Door: by.Door, Operation: operation, Reason: d.reason})
 }
 
-func (d *dataKeys) create(ctx context.Context, n keyring.New) (made keyring.Document, err error) {
+func (d *dataKeys) create(ctx context.Context, n keyring.New) (keyring.Document, error) {
 	n.ID = identity.NewKeyID() // the same one in every attempt
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		made, err = c.Create(ctx, n)
-		return err
-	}, func(o *keyring.Offline) error {
+	return do(ctx, d, func(c *localdoor.Client) (keyring.Document, error) { return c.Create(ctx, n) }, func(o *keyring.Offline) (keyring.Document, error) {
 		key, err := o.Create(d.recorded(ctx, "keys create"), d.actor(), n)
-		made = keyring.NewDocument(key, d.actor())
-		return err
+		return keyring.NewDocument(key, d.actor()), err
 	})
-	return made, err
 }
 
-func (d *dataKeys) list(ctx context.Context) (all []keyring.Document, err error) {
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		all, err = c.List(ctx)
-		return err
-	}, func(o *keyring.Offline) error {
+func (d *dataKeys) list(ctx context.Context) ([]keyring.Document, error) {
+	return do(ctx, d, func(c *localdoor.Client) ([]keyring.Document, error) { return c.List(ctx) }, func(o *keyring.Offline) ([]keyring.Document, error) {
 		keys, err := o.List(ctx)
-		all = keyring.Documents(keys)
-		return err
+		return keyring.Documents(keys), err
 	})
-	return all, err
 }
 
-func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked keyring.Document, err error) {
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		revoked, err = c.Revoke(ctx, id)
-		return err
-	}, func(o *keyring.Offline) error {
-		// The holder of the directory can make another admin key.
+// revoke needs no force: the holder of the directory can make another admin key.
+func (d *dataKeys) revoke(ctx context.Context, id string, _ bool) (keyring.Document, error) {
+	return do(ctx, d, func(c *localdoor.Client) (keyring.Document, error) { return c.Revoke(ctx, id) }, func(o *keyring.Offline) (keyring.Document, error) {
 		key, err := o.Revoke(d.recorded(ctx, "keys revoke"), d.actor(), id, true)
-		revoked = keyring.DocumentOf(&key)
-		return err
+		return keyring.DocumentOf(&key), err
 	})
-	return revoked, err
 }
 
-func (d *dataKeys) rotate(ctx context.Context, x keyring.Rotation) (done keyring.Rotated, err error) {
+func (d *dataKeys) rotate(ctx context.Context, x keyring.Rotation) (keyring.Rotated, error) {
 	x.Successor = identity.NewKeyID() // the same one in every attempt
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		done, err = c.Rotate(ctx, x)
-		return err
-	}, func(o *keyring.Offline) error {
+	return do(ctx, d, func(c *localdoor.Client) (keyring.Rotated, error) { return c.Rotate(ctx, x) }, func(o *keyring.Offline) (keyring.Rotated, error) {
 		successor, old, err := o.Rotate(d.recorded(ctx, "keys rotate"), d.actor(), x)
-		done = keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, d.actor())}
-		return err
+		return keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, d.actor())}, err
 	})
-	return done, err
 }
 
-func (d *dataKeys) finish(ctx context.Context, id string) (ended keyring.Document, err error) {
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		ended, err = c.FinishRotation(ctx, id)
-		return err
-	}, func(o *keyring.Offline) error {
+func (d *dataKeys) finish(ctx context.Context, id string) (keyring.Document, error) {
+	return do(ctx, d, func(c *localdoor.Client) (keyring.Document, error) { return c.FinishRotation(ctx, id) }, func(o *keyring.Offline) (keyring.Document, error) {
 		key, err := o.FinishRotation(d.recorded(ctx, "keys rotate --finish"), d.actor(), id)
-		ended = keyring.DocumentOf(&key)
-		return err
+		return keyring.DocumentOf(&key), err
 	})
-	return ended, err
 }
 
-func (d *dataKeys) limit(ctx context.Context, x keyring.Limits) (key keyring.Document, err error) {
-	err = d.do(ctx, func(c *localdoor.Client) (err error) {
-		key, err = c.Limit(ctx, x)
-		return err
-	}, func(o *keyring.Offline) error {
-		x.Force = true // the holder of the directory can make another admin key
-		limited, err := o.Limit(d.recorded(ctx, "keys limit"), d.actor(), x)
-		key = keyring.DocumentOf(&limited)
-		return err
+// limit needs no force, as revoke.
+func (d *dataKeys) limit(ctx context.Context, x keyring.Limits) (keyring.Document, error) {
+	return do(ctx, d, func(c *localdoor.Client) (keyring.Document, error) { return c.Limit(ctx, x) }, func(o *keyring.Offline) (keyring.Document, error) {
+		x.Force = true
+		key, err := o.Limit(d.recorded(ctx, "keys limit"), d.actor(), x)
+		return keyring.DocumentOf(&key), err
 	})
-	return key, err
 }
 
 // revokeCredentials needs a running service: without one, the state's time may be earlier than the time when the credentials were issued.
 func (d *dataKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {
-	return d.do(ctx, func(c *localdoor.Client) error { return c.RevokeCredentials(ctx, x) },
-		func(*keyring.Offline) error { return fmt.Errorf("no service runs on %s: start it first", d.dir) })
+	_, err := do(ctx, d, func(c *localdoor.Client) (struct{}, error) { return struct{}{}, c.RevokeCredentials(ctx, x) },
+		func(*keyring.Offline) (struct{}, error) {
+			return struct{}{}, fmt.Errorf("no service runs on %s: start it first", d.dir)
+		})
+	return err
 }
 
 // mustExist refuses a directory that does not exist: a mistyped name must not create one.

@@ -72,11 +72,11 @@ func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, err
 		return nil, err
 	}
 	if a.Server != "" {
-		door, err := newServerKeys(a.Server, a.Profile, env)
-		if err == nil {
-			door.reason = reason
+		service, err := serviceAt(a.Server, a.Profile, env, reason)
+		if err != nil {
+			return nil, err
 		}
-		return door, err
+		return &serverKeys{*service}, nil
 	}
 	if exists {
 		if err := mustExist(a.Data); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,9 +58,7 @@ func (c *lintCommand) Run(stdout io.Writer) error {
 
 func writeFindings(w io.Writer, all []lintFinding, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"findings": all})
+		return printJSON(w, map[string]any{"findings": all})
 	}
 	for _, f := range all {
 		path := f.Path

@@ -42,11 +42,7 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 	if c.Follow {
 		query.Set("follow", "true")
 	}
-	parts := strings.Split(c.ID, "/")
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	path := strings.TrimPrefix(operator.LogsPrefix, operator.Prefix) + strings.Join(parts, "/")
+	path := operator.LogsPrefix + pathOf(c.ID)
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,12 +42,6 @@ func (c *peopleRead) read(ctx context.Context, env environment) (list operator.P
 	}
 	err = service.call(ctx, http.MethodGet, "people", nil, &list)
 	return list, err
-}
-
-func printJSON(stdout io.Writer, x any) error {
-	e := json.NewEncoder(stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(x)
 }
 
 type peopleList struct{ peopleRead }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -17,4 +18,11 @@ func refuseTerminal(stdout io.Writer) error {
 		return errors.New("standard output is a terminal: redirect it to a file or a program")
 	}
 	return nil
+}
+
+// printJSON writes x as indented JSON.
+func printJSON(to io.Writer, x any) error {
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	return e.Encode(x)
 }

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/musterhq/muster/internal/audit"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/settings"
@@ -35,9 +32,7 @@ func (c *reloadCommand) Run(ctx context.Context, env environment, stdout io.Writ
 		return err
 	}
 	if c.JSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(done)
+		return printJSON(stdout, done)
 	}
 	_, err = io.WriteString(stdout, reloadText(&done))
 	return err
@@ -46,12 +41,7 @@ func (c *reloadCommand) Run(ctx context.Context, env environment, stdout io.Writ
 func (c *reloadCommand) reload(ctx context.Context, env environment) (done settings.Reloaded, err error) {
 	if c.Server != "" {
 		at := adminChange{serviceFlags{dataFlag: c.dataFlag, PublicURL: c.Server, Profile: c.Profile}, c.reasonFlag}
-		service, err := at.reach(ctx, env, identity.MayAdminister)
-		if err != nil {
-			return done, err
-		}
-		service.reason = c.Reason
-		err = service.call(ctx, http.MethodPost, operator.ReloadPath, struct{}{}, &done)
+		err = at.post(ctx, env, operator.ReloadPath, struct{}{}, &done)
 		return done, err
 	}
 	if err := mustExist(c.Data); err != nil {

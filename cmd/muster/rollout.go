@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,9 +131,7 @@ func rollouts(ctx context.Context, service remoteService, alias string) ([]opera
 
 func printRollouts(stdout io.Writer, asJSON bool, all []operator.Rollout) error {
 	if asJSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(operator.RolloutList{Rollouts: all})
+		return printJSON(stdout, operator.RolloutList{Rollouts: all})
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ALIAS\tPHASE\tSTEP\tNEW SESSIONS TO\tUNTIL\tFAILED PROCESSES\tFAILED SESSIONS\tOLD FLEET\tSESSIONS\tNEW FLEET\tSESSIONS")

@@ -21,12 +21,8 @@ func (a *runningService) reach(env environment, reason, why string) (*remoteServ
 		return nil, nil, err
 	}
 	if a.Server != "" {
-		door, err := newServerKeys(a.Server, a.Profile, env)
-		if err != nil {
-			return nil, nil, err
-		}
-		door.reason = reason
-		return &door.remoteService, nil, nil
+		service, err := serviceAt(a.Server, a.Profile, env, reason)
+		return service, nil, err
 	}
 	if err := mustExist(a.Data); err != nil {
 		return nil, nil, err

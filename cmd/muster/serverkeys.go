@@ -14,8 +14,8 @@ import (
 // serverKeys reads and changes the keys of a service over the network, with an admin key.
 type serverKeys struct{ remoteService }
 
-// newServerKeys refuses plain connections to other machines: the answer to create contains a secret.
-func newServerKeys(server, profile string, env environment) (*serverKeys, error) {
+// serviceAt returns the service at --server, with admin credentials. It refuses plain connections to other machines, because answers contain secrets.
+func serviceAt(server, profile string, env environment, reason string) (*remoteService, error) {
 	endpoint, err := apiEndpoint("", server)
 	if err != nil {
 		return nil, err
@@ -31,17 +31,18 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 	if err != nil {
 		return nil, err
 	}
+	s := &remoteService{endpoint: endpoint, region: signingRegion(env), reason: reason}
 	if who != nil && (!who.implied || endpoint == who.profile.Endpoint) {
-		return &serverKeys{remoteService{endpoint: endpoint, person: who.credentials(), region: signingRegion(env)}}, nil
+		s.person = who.credentials()
+		return s, nil
 	}
-	key, err := environmentKey(env, profile)
-	if err != nil {
+	if s.key, err = environmentKey(env, profile); err != nil {
 		return nil, err
 	}
-	if key.AccessKeyID == "" {
+	if s.key.AccessKeyID == "" {
 		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile, or sign in with muster login")
 	}
-	return &serverKeys{remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}}, nil
+	return s, nil
 }
 
 func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -176,12 +175,7 @@ func (c *simulateCommand) readArrivals(f io.Reader, sets []namedRules) ([]simula
 
 func (c *simulateCommand) write(stdout io.Writer, reports []*simulate.Report) error {
 	if c.JSON != "" {
-		err := writeFile(c.JSON, func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(map[string]any{"reports": reports})
-		})
-		if err != nil {
+		if err := writeFile(c.JSON, func(w io.Writer) error { return printJSON(w, map[string]any{"reports": reports}) }); err != nil {
 			return err
 		}
 	}

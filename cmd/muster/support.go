@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/doctor"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/settings"
@@ -84,13 +82,8 @@ func (c *supportCommand) gather(ctx context.Context, env environment) (*support.
 	parts := &support.Parts{}
 	if c.Server != "" {
 		at := adminChange{serviceFlags{PublicURL: c.Server, Profile: c.Profile}, c.reasonFlag}
-		service, err := at.reach(ctx, env, identity.MayAdminister)
-		if err != nil {
-			return nil, err
-		}
-		service.reason = c.Reason
 		var theirs support.Parts
-		if err := service.call(ctx, http.MethodPost, operator.SupportBundlePath, operator.NewSupportBundle{ProcessorSeconds: int(c.Processor / time.Second)}, &theirs); err != nil {
+		if err := at.post(ctx, env, operator.SupportBundlePath, operator.NewSupportBundle{ProcessorSeconds: int(c.Processor / time.Second)}, &theirs); err != nil {
 			return nil, err
 		}
 		parts.Join(theirs.All)
