@@ -136,7 +136,7 @@ func frameIsAsDocumented(frame object) error {
 }
 
 // The validation notices content that is not in the documents.
-func TestDocumentsAreHeldAgainst(t *testing.T) {
+func TestValidatorFindsWhatDocumentsLack(t *testing.T) {
 	t.Parallel()
 	const keys = `"flow":{"rev":0,"seq":0,"phase":"IDLE","keys":{}}`
 	for answer, fits := range map[string]bool{

@@ -209,7 +209,7 @@ func TestTerminateWithServerSDK(t *testing.T) {
 }
 
 // An unhealthy process gets no session until it is healthy.
-func TestUnwellProcess(t *testing.T) {
+func TestUnhealthyProcessGetsNoGameSession(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
 	server := p.startSDKServer(sdkOptions{})

@@ -434,7 +434,7 @@ func TestForceExitAndUnhealthy(t *testing.T) {
 }
 
 // An agent whose identity another one uses logs that, and its server processes continue.
-func TestToldOfACopy(t *testing.T) {
+func TestSharedIdentityIsLogged(t *testing.T) {
 	s := newService(t, play(1, "wait"))
 	var log logtest.Log
 	s.run(func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })

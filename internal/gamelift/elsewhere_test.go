@@ -48,7 +48,7 @@ var elsewhereCalls = []struct{ operation, body, want string }{
 	{"DescribeInstances", `{"FleetId":"FLEET"}`, codeInvalidRequest},
 }
 
-func TestWhatIsOnlyElsewhereSaysSo(t *testing.T) {
+func TestOperationsWithoutMeaningOnOwnHosts(t *testing.T) {
 	h := newHall(t, time.Hour)
 	fleetID := h.anywhere()
 	called := map[string]bool{}

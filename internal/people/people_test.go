@@ -385,7 +385,7 @@ func TestNobodyWithoutARole(t *testing.T) {
 	}
 }
 
-func TestBackStaysHere(t *testing.T) {
+func TestSignInReturnsOnlyToOwnPages(t *testing.T) {
 	for to, want := range map[string]string{
 		"/thing?a=b": "/thing?a=b", "/authorize?redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb": "/authorize?redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb",
 		"": home, "thing": home, "//evil.example/": home, "https://evil.example/": home, `/\evil.example/`: home, `\\evil.example`: home, "/%5cevil": "/%5cevil", "javascript:alert(1)": home,

@@ -125,7 +125,7 @@ func TestAPlayersFailureCountsATenth(t *testing.T) {
 	}
 }
 
-func TestWhatTellsNothingOfASecretIsCountedOnly(t *testing.T) {
+func TestHarmlessFailuresSlowNoClient(t *testing.T) {
 	x := newWorld()
 	for _, r := range []Reason{Missing, Malformed, Clock, Expired} {
 		for range 10 * addressBurst {

@@ -163,7 +163,7 @@ func TestNobodyComes(t *testing.T) {
 }
 
 // The example of the guide: what the patient rule set gains and costs is what its README promises.
-func TestExamplesTellThePatientOneFromTheOther(t *testing.T) {
+func TestExampleHasItsPromisedEffect(t *testing.T) {
 	f, err := os.Open("../../examples/matchmaking/population.json")
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 }
 
 // A request that arrives in single bytes costs the peer its budget.
-func TestRequestInCrumbs(t *testing.T) {
+func TestRequestInSingleBytesIsDropped(t *testing.T) {
 	a := newAuthority(t, cluster)
 	l := open(t, newIdentity(t, a, "n1", 0), func(o *Options) { o.joinWait, o.Join = time.Hour, greet })
 	c := joinConn(t, l)

@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// TestLeaderGoesAtTheWishOfAnother: a leader hands over and loses its vote at another node's request. That node closes its connection to the leader once it hears of the next
+// TestAnotherNodeDemotesTheLeader: a leader hands over and loses its vote at another node's request. That node closes its connection to the leader once it hears of the next
 // leader, so the answer is lost. Reads make that happen soon.
-func TestLeaderGoesAtTheWishOfAnother(t *testing.T) {
+func TestAnotherNodeDemotesTheLeader(t *testing.T) {
 	a, b, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
 	all := []*member{a, b, c}
 	ctx, stop := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestAuditSeesWhatParts damages the state where players, hosting and matchmaking refer to the same record.
-func TestAuditSeesWhatParts(t *testing.T) {
+// TestInvariantsFindRecordsThatDisagree damages the state where players, hosting and matchmaking refer to the same record.
+func TestInvariantsFindRecordsThatDisagree(t *testing.T) {
 	instance := func(w *flowWorld, player string) *flow.Instance {
 		return w.cell.playerflow.Flow.Instances.Mut(w.member(player).InstanceRef())
 	}

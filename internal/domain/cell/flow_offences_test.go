@@ -25,7 +25,7 @@ func (w *flowWorld) offences(players ...string) string {
 }
 
 // While a match waits for its answers, every way in which a player ends the search counts as declining. Acts of an operator do not.
-func TestWaysRoundAnAnswer(t *testing.T) {
+func TestEndingTheSearchCountsAsDeclining(t *testing.T) {
 	for name, row := range map[string]struct {
 		do   func(w *flowWorld)
 		want string

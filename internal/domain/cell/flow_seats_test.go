@@ -13,7 +13,7 @@ import (
 )
 
 // No other player gets the seat of a member who waits for Game.Ready, not even over the plain API.
-func TestStrangersLeaveTheSeatsOfThoseWhoWait(t *testing.T) {
+func TestSeatsOfWaitingMembersAreKept(t *testing.T) {
 	for _, lax := range []bool{false, true} {
 		w := newFlowWorld(t, func(c *flow.Config) {
 			c.Games.ManualReady, c.Games.AllocationTimeout, c.Games.LaxPlayers = true, 10*time.Minute, lax

@@ -220,7 +220,7 @@ func TestFillSharesNothing(t *testing.T) {
 	}
 }
 
-func TestCompiledRulesStayAtHome(t *testing.T) {
+func TestCompiledRulesAreNotSent(t *testing.T) {
 	b, err := Encode(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "arena"}})
 	if err != nil {
 		t.Fatal(err)

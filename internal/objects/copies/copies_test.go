@@ -296,7 +296,7 @@ func TestOpenElsewhere(t *testing.T) {
 	}
 }
 
-func TestStrangeQuestions(t *testing.T) {
+func TestStatusesOfInvalidRequests(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a, _ := p.node("a", 64<<20), p.node("b", 64<<20)
