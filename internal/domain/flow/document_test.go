@@ -65,6 +65,9 @@ func TestDocumentHasEveryOption(t *testing.T) {
 		if !Says(c.Document(), &o) {
 			t.Errorf("%s is not in the document", o.Path())
 		}
+		if !strings.HasSuffix(o.Note, ".") {
+			t.Errorf("%s does not say in sentences what it does: %q", o.Path(), o.Note)
+		}
 		if o.When == ForNewGames && !o.Queue {
 			t.Errorf("%s is a rule of games that no queue can have its own of", o.Path())
 		}
