@@ -30,11 +30,8 @@ func (c *archiveCheck) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	report, err := datadir.CheckArchive(ctx, c.Data)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no archive in %s: %w", c.Data, err)
-	}
 	if err != nil {
-		return err
+		return noArchive(c.Data, err)
 	}
 	if err := showArchive(stdout, report); err != nil || report.Whole() {
 		return err
@@ -60,7 +57,7 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	report, kept, err := datadir.RepairArchive(ctx, c.Data, key)
 	if err != nil {
-		return err
+		return noArchive(c.Data, err)
 	}
 	if err := showArchive(stdout, report); err != nil || kept == "" {
 		return err
@@ -69,6 +66,14 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "repaired; the damaged archive is kept as %s\n", kept)
+	return err
+}
+
+// noArchive returns the error, which it explains if a directory has no archive.
+func noArchive(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no archive in %s: %w", dir, err)
+	}
 	return err
 }
 

@@ -49,6 +49,29 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 	}
 }
 
+// Only commands that create a data directory create parts of one in a directory that has none.
+func TestDirectoryWithoutData(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"keys", "list"}, {"keys", "revoke", "MUSTNOTTHERE"}, {"keys", "rotate", "MUSTNOTTHERE"}, {"keys", "limit", "MUSTNOTTHERE", "--expires", "90d"},
+		{"archive", "check"}, {"archive", "repair"}, {"secret-key", "remove"},
+	} {
+		out, err := runForTest(t, nil, append(args, "--data", dir)...)
+		if err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("muster %s: %v; printed %s", strings.Join(args, " "), err, out)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range left {
+		if x.Name() != identity.LockFile {
+			t.Errorf("the commands have left %s", x.Name())
+		}
+	}
+}
+
 // Temporary credentials are stored nowhere, so the service cannot say that it has given none: the command refuses names that cannot be right.
 func TestRevokeCredentialsOfNobody(t *testing.T) {
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/clientcert"
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
@@ -86,6 +87,13 @@ func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, err
 	key, err := a.key()
 	if err != nil {
 		return nil, err
+	}
+	if exists { // a mistyped name must not make a data directory out of another one
+		if empty, err := datadir.IsEmpty(datadir.Options{Dir: a.Data, Key: key}); err != nil {
+			return nil, err
+		} else if empty {
+			return nil, fmt.Errorf("%s: it has no keys: it is not a data directory, or it is new", a.Data)
+		}
 	}
 	return &dataKeys{dir: a.Data, key: key, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr, reason: reason}, nil
 }

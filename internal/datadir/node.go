@@ -140,7 +140,7 @@ func (n *Node) Leave() error {
 // begin turns an empty directory, or that of a single machine, into that of a node.
 func begin(o Options, joins bool) (*member, error) {
 	m := &member{Format: memberFormat, Node: newNodeID(), Begun: founded}
-	empty, err := isEmpty(o)
+	empty, err := IsEmpty(o)
 	switch {
 	case err != nil:
 		return nil, err
@@ -169,8 +169,8 @@ func begin(o Options, joins bool) (*member, error) {
 	return m, m.write(o.Dir)
 }
 
-// isEmpty reports whether a directory has none of the parts of a data directory.
-func isEmpty(o Options) (bool, error) {
+// IsEmpty reports whether a directory has none of the parts of a data directory.
+func IsEmpty(o Options) (bool, error) {
 	dir, d := o.Dir, &Dir{options: o}
 	journal, err := journalpebble.Exists(d.path(journalDir))
 	vault, err2 := archivepebble.Exists(d.path(archiveDir))

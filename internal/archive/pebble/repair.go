@@ -43,6 +43,9 @@ func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, 
 			return nil, "", err
 		}
 	}
+	if _, err := os.Stat(dir); err != nil { // Open would create it
+		return nil, "", err
+	}
 	// Opening a database drops the tables that are no longer used.
 	a, openErr := Open(Options{Dir: dir})
 	if openErr == nil {
