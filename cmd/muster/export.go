@@ -77,7 +77,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	client, err := c.client()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: an export needs the running service", err)
 	}
 	client.Reason = c.Reason
 	stream, err := client.Export(ctx, in)

@@ -104,7 +104,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 		}
 	}()
 	command, err := parser.Parse(args)
-	if err = errors.Join(err, sources.result()); err != nil {
+	if err = errors.Join(misuse(err), sources.result()); err != nil {
 		return err
 	}
 	if err := sources.checkGiven(command); err != nil {

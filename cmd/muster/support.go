@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 		name = "muster-support-" + made.UTC().Format("20060102-150405") + ".tar.gz"
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("--out %s: the file exists already; choose another name", name)
+	}
 	if err != nil {
 		return err
 	}
