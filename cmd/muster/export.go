@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -86,6 +87,9 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	defer stream.Close()
 	records, damaged, err := export.Read(stream, store)
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w; the next run with --resume continues", err)
 	}

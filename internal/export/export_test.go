@@ -182,11 +182,42 @@ func TestForeignFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := Read(bytes.NewReader(stream(t, a, h)), &File{Path: path})
-	text, _ := os.ReadFile(path) // it is compared
-	if !errors.Is(err, os.ErrExist) || string(text) != "mine" {
-		t.Errorf("%v; the file has %q", err, text)
+	for range 2 {
+		_, _, err := Read(bytes.NewReader(stream(t, a, h)), &File{Path: path})
+		text, _ := os.ReadFile(path) // it is compared
+		if !errors.Is(err, os.ErrExist) || string(text) != "mine" {
+			t.Errorf("%v; the file has %q", err, text)
+		}
 	}
+	if _, err := os.Stat(path + partial); err == nil {
+		t.Error("the export has left the mark of its own files")
+	}
+}
+
+// Without its first cursor, as on a full disk, the file of an export is still known as one, and the next run replaces it.
+func TestNoFirstCursor(t *testing.T) {
+	a, h := newArchive(t, 3)
+	path := filepath.Join(t.TempDir(), "all.jsonl")
+	whole := stream(t, a, h)
+	if _, _, err := Read(bytes.NewReader(whole), &noCursor{File{Path: path, Kinds: []string{"placements"}}}); err == nil {
+		t.Error("an export without a cursor is complete")
+	}
+	if err := os.RemoveAll(path + ".cursor"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := Read(bytes.NewReader(whole), &File{Path: path, Kinds: []string{"placements"}}); n != 3 || err != nil {
+		t.Errorf("the next run: %d records, %v", n, err)
+	}
+}
+
+// noCursor has a directory in the place of its cursor.
+type noCursor struct{ File }
+
+func (s *noCursor) Complete(until int64, last bool) error {
+	if err := os.MkdirAll(filepath.Join(s.CursorPath(), "x"), 0o700); err != nil {
+		return err
+	}
+	return s.File.Complete(until, last)
 }
 
 // Unselected kinds are left out, and so are records outside of the period and those of the audit log.

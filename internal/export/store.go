@@ -187,11 +187,13 @@ func (f *File) Begin(h Head) error {
 	}
 	flags, length := os.O_RDWR|os.O_CREATE, int64(0)
 	if c == nil {
-		// Without a cursor, the only file that the export may overwrite is that of a run that was killed before it wrote its first cursor.
+		// Without a cursor, the only file that the export may overwrite is that of a run that ended before it wrote its first cursor.
 		if info, err := os.Stat(f.Path + partial); err == nil && info.Mode().IsRegular() {
 			if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+		} else if _, err := os.Lstat(f.Path); err == nil { // before the mark is made: with it, the next run would overwrite the file
+			return fmt.Errorf("%s: %w, and no cursor of an export is beside it; choose another name", f.Path, fs.ErrExist)
 		}
 		if err := atomicfile.Write(f.Path+partial, nil, 0o600); err != nil {
 			return err
@@ -245,7 +247,10 @@ func (f *File) Complete(until int64, last bool) error {
 		return err
 	}
 	c := Cursor{Format: cursorFormat, Installation: f.head.Installation, Kinds: f.Kinds, Until: time.UnixMilli(until).UTC(), Bytes: info.Size()}
-	if err := errors.Join(atomicfile.SyncDir(filepath.Dir(f.Path)), c.write(f.CursorPath()), atomicfile.Remove(f.Path+partial)); err != nil || !last {
+	if err := errors.Join(atomicfile.SyncDir(filepath.Dir(f.Path)), c.write(f.CursorPath())); err != nil {
+		return err
+	}
+	if err := atomicfile.Remove(f.Path + partial); err != nil || !last {
 		return err
 	}
 	return f.file.Close()
