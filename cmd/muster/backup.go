@@ -291,8 +291,8 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	if err != nil {
 		return err
 	}
-	if c.From == pipe && !c.Verify {
-		return errors.New("restore reads a backup twice, because it checks all of it before it writes anything: store standard input in a file first. restore --verify - checks a backup from standard input")
+	if (c.From == pipe || isPipe(c.From)) && !c.Verify {
+		return fmt.Errorf("restore reads a backup twice, because it checks all of it before it writes anything: store what comes through the pipe in a file first. restore --verify %s checks a backup from a pipe", c.From)
 	}
 	from, err := backupsAt(ctx, env, c.From)
 	if err != nil {

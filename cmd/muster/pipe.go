@@ -12,6 +12,12 @@ import (
 // pipe as a file name means standard output.
 const pipe = "-"
 
+// isPipe reports whether a file can be read only once, such as a named pipe or a process substitution of a shell.
+func isPipe(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
 // refuseTerminal fails if stdout is a terminal, which binary data would garble.
 func refuseTerminal(stdout io.Writer) error {
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(f.Fd()) {
