@@ -52,6 +52,11 @@ func TestWrongBodies(t *testing.T) {
 		{"another type", "Party.CreateParty", `{"joinability":7}`, "joinability: 7, expected string"},
 		{"a value that is none", "Party.CreateParty", `{"joinability":"OPENED"}`, `joinability: "OPENED", expected value to be one of`},
 		{"a long value", "Party.SetPlayerPreferences", `{"client_version":"` + strings.Repeat("x", 65) + `"}`, "client_version: 65 characters, expected length <= 64"},
+		{"null for optional fields", "Party.CreateParty", `{"joinability":null,"attributes":null,"max_members":null}`, ""},
+		{"null for optional numbers", "Session.PollEvents", `{"after_seq":null,"wait_ms":null}`, ""},
+		{"null for a required field", "Session.Ack", `{"seq":null}`, "seq: expected integer"},
+		{"null in a list", "Party.SetPartyPreferences", `{"regions":[null]}`, "regions[0]: expected string"},
+		{"null as the body", "Party.CreateParty", `null`, "body: expected object"},
 		{"a list of attributes", "Party.CreateParty", `{"attributes":[]}`, "attributes: expected object"},
 	} {
 		x.pass(time.Second)

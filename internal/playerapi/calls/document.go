@@ -108,7 +108,7 @@ var introductions = map[string]string{
 
 func introduce(d node, name string) {
 	info := d["info"].(node)
-	info["description"] = introductions[name]
+	info["description"] = introductions[name] + " In a request, null for an optional field means that it is absent."
 	info["license"] = node{"name": "Apache 2.0", "identifier": "Apache-2.0"}
 	d["servers"] = []any{node{"url": "/", "description": "The service that this document is of."}}
 	var tags []any
