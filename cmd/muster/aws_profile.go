@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/musterhq/muster/internal/awsfile"
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/ssoclient"
@@ -109,7 +109,7 @@ func apiEndpoint(listen, publicURL string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("listen %q: want HOST:PORT", listen)
 		}
-		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
+		if hostname.IsUnspecified(host) {
 			host = "127.0.0.1" // all addresses include this one
 		}
 		text = "http://" + net.JoinHostPort(host, port)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // profilerHeadWait limits the time from the start of a connection to the end of its request header.
@@ -44,7 +46,7 @@ func loopbackHost(next http.Handler) http.Handler {
 		if err != nil {
 			host = r.Host
 		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !hostname.IsLoopback(host) {
 			http.Error(w, "The profiler answers requests for localhost and loopback addresses only.", http.StatusForbidden)
 			return
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/operator"
 )
@@ -24,7 +24,7 @@ func serviceAt(server, profile string, env environment, reason string) (*remoteS
 	if err != nil {
 		return nil, err
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
+	if u.Scheme != "https" && !hostname.IsLoopback(u.Hostname()) {
 		return nil, fmt.Errorf("--server %s: want https, because others on the network could read the secrets of new keys", server)
 	}
 	who, err := personOf(env, profile)

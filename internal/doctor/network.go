@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/credstore"
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/plural"
@@ -79,7 +80,7 @@ func isMuster(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if hostname.IsUnspecified(host) {
 		host = "127.0.0.1"
 	}
 	for _, scheme := range []string{"http", "https"} {
@@ -248,11 +249,7 @@ func timedOut(err error) bool { return os.IsTimeout(err) || errors.Is(err, conte
 // local reports whether the endpoint is an address of this machine, so that no firewall is in between.
 func (x *examination) local() bool {
 	u, err := url.Parse(x.Endpoint)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return ip != nil && ip.IsLoopback() || u.Hostname() == "localhost"
+	return err == nil && hostname.IsLoopback(u.Hostname())
 }
 
 // start returns the next step if no service answers. If a service runs on the data directory, it must have another address.

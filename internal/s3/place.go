@@ -2,10 +2,11 @@ package s3
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // Place is a bucket and a prefix in an object store.
@@ -81,7 +82,7 @@ func (p *Place) checkEndpoint() error {
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
 		return fmt.Errorf("endpoint %q; want https://HOST[:PORT]", p.Endpoint)
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if u.Scheme == "http" && !hostname.IsLoopback(u.Hostname()) {
 		return fmt.Errorf("endpoint %q: want https, because others on the network could read the content; plain http is for a store on this machine", p.Endpoint)
 	}
 	return nil

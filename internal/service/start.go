@@ -3,6 +3,7 @@ package service
 import (
 	"net"
 
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/secretkey"
 )
@@ -26,7 +27,7 @@ func (x *Service) warnOfListening() {
 	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
 		host, _, err := net.SplitHostPort(address)
 		switch {
-		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // not set, or not reached without TLS
+		case err != nil || hostname.IsLoopback(host) || s.HasCertificate(): // not set, or not reached without TLS
 		case !s.TLSRequired():
 			x.log.Warn("plain HTTP is served to other machines: others on the network can read keys, tokens and players' data; "+
 				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy terminate TLS, name it in --trusted-proxies and set an https --public-url", name, address)
@@ -35,17 +36,7 @@ func (x *Service) warnOfListening() {
 				"or --tls-acme-email, or name the proxy that terminates TLS in --trusted-proxies; a proxy on this machine needs neither", name, address, "public_url", s.PublicURL)
 		}
 	}
-	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && unspecified(host) {
+	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && hostname.IsUnspecified(host) {
 		x.log.Warn("game servers connect to the name of this machine and must be able to resolve it; --public-url sets another address", "url", x.publicURL)
 	}
-}
-
-func onlyThisMachine(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func unspecified(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
 }

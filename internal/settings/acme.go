@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // hostForm is a full host name in the form that certificates and TLS clients use.
@@ -40,7 +42,7 @@ func (s Settings) checkACME() error {
 	if err != nil {
 		errs = append(errs, err)
 	}
-	if listens, _, err := net.SplitHostPort(s.Listen); err == nil && loopback(listens) && !here {
+	if listens, _, err := net.SplitHostPort(s.Listen); err == nil && hostname.IsLoopback(listens) && !here {
 		errs = append(errs, fmt.Errorf("tls-acme-email with listen %q: the authority connects to this service; want an address that other machines can reach, such as :443", s.Listen))
 	}
 	return errors.Join(errs...)
@@ -52,7 +54,7 @@ func (s Settings) checkDirectory() (here bool, err error) {
 		return false, nil
 	}
 	u, err := url.Parse(s.TLSACMEDirectory)
-	here = err == nil && loopback(u.Hostname())
+	here = err == nil && hostname.IsLoopback(u.Hostname())
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !here) {
 		return here, fmt.Errorf("tls-acme-directory %q: want an https URL, such as https://acme.example.com/directory", Shown("tls-acme-directory", s.TLSACMEDirectory))
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/clientcert"
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/webidentity"
@@ -174,16 +174,10 @@ func (s Settings) checkListen() error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("listen %q: port %q: want a number from 0 (any free port) to 65535", s.Listen, port)
 	}
-	if s.Dev && !loopback(host) {
+	if s.Dev && !hostname.IsLoopback(host) {
 		return fmt.Errorf("listen %q with dev: dev accepts any credentials, so it listens on loopback only: want 127.0.0.1, [::1] or localhost, or no dev", s.Listen)
 	}
 	return nil
-}
-
-// loopback reports whether only this machine can connect. An empty host means all addresses.
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback() || host == "localhost"
 }
 
 func (s Settings) checkPublicURL() error {
@@ -226,7 +220,7 @@ func (s Settings) checkPprof() error {
 	if s.Pprof == "" {
 		return nil
 	}
-	if host, _, err := net.SplitHostPort(s.Pprof); err != nil || !loopback(host) {
+	if host, _, err := net.SplitHostPort(s.Pprof); err != nil || !hostname.IsLoopback(host) {
 		return fmt.Errorf("pprof %q: want HOST:PORT with a loopback address, such as 127.0.0.1:6060", s.Pprof)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // checkCluster checks the addresses for other nodes. It does not check the join token: the joining node reports what is wrong with it.
@@ -22,10 +24,8 @@ func (s Settings) checkCluster() error {
 			errs = append(errs, fmt.Errorf("%s %q: %w; want HOST:PORT", name, address, err))
 		}
 	}
-	if host, _, err := net.SplitHostPort(s.ClusterListen); err == nil && s.ClusterAdvertise == "" {
-		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			errs = append(errs, fmt.Errorf("cluster-listen %q is not an address at which other nodes can reach this one: set cluster-advertise", s.ClusterListen))
-		}
+	if host, _, err := net.SplitHostPort(s.ClusterListen); err == nil && s.ClusterAdvertise == "" && hostname.IsUnspecified(host) {
+		errs = append(errs, fmt.Errorf("cluster-listen %q is not an address at which other nodes can reach this one: set cluster-advertise", s.ClusterListen))
 	}
 	if s.VirtualClock {
 		errs = append(errs, errors.New("virtual-clock: the clock of a cluster cannot be moved; it is for a single machine"))

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // PlayerDev reports whether players may log in under any name.
@@ -72,7 +74,7 @@ func (s Settings) checkDevLogins() error {
 		return nil
 	}
 	var errs []error
-	if host, _, err := net.SplitHostPort(s.Listen); err == nil && !loopback(host) && !s.PlayerDevInsecure {
+	if host, _, err := net.SplitHostPort(s.Listen); err == nil && !hostname.IsLoopback(host) && !s.PlayerDevInsecure {
 		errs = append(errs, fmt.Errorf("player-dev-logins with listen %q: every client could log in as any player; want a loopback address, or player-dev-allow-insecure", s.Listen))
 	}
 	if (s.PlayerOIDCIssuer != "" || s.PlayerLoginKeys != "") && !s.PlayerDevMixed {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
 )
@@ -57,7 +58,7 @@ func (s Settings) checkPlayerFlow() error {
 		}
 		if host, _, err := net.SplitHostPort(address); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", name, address))
-		} else if s.Dev && !loopback(host) {
+		} else if s.Dev && !hostname.IsLoopback(host) {
 			errs = append(errs, fmt.Errorf("%s %q with dev: dev accepts any credentials, so it listens on loopback only; want a loopback address", name, address))
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	domaingrants "github.com/musterhq/muster/internal/domain/grants"
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // proofSkew is the tolerance for the clock of a client. proofMax bounds a proof, in characters.
@@ -132,8 +132,7 @@ func (h *proofHead) public() (*ecdsa.PublicKey, bool) {
 // loopbackPort returns the port of a loopback host; empty for other hosts.
 func loopbackPort(host string) string {
 	name, port, err := net.SplitHostPort(host)
-	address, notIP := netip.ParseAddr(name)
-	if err != nil || name != "localhost" && (notIP != nil || !address.IsLoopback()) {
+	if err != nil || !hostname.IsLoopback(name) {
 		return ""
 	}
 	return port

@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 const (
@@ -84,11 +85,7 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 
 // Private reports whether no machine on the way can change what is fetched from a URL: it has TLS, or is on this machine, as in tests.
 func Private(u *url.URL) bool {
-	if u.Scheme != "http" {
-		return u.Scheme == "https"
-	}
-	a, err := netip.ParseAddr(u.Hostname())
-	return err == nil && a.IsLoopback() || u.Hostname() == "localhost"
+	return u.Scheme == "https" || u.Scheme == "http" && hostname.IsLoopback(u.Hostname())
 }
 
 // Key finds a key by its id. An unknown one is asked for once in a while, and only those who need it wait for that; keys of a

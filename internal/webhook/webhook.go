@@ -12,13 +12,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/hostname"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -109,15 +109,10 @@ func CheckURL(text string) error {
 	switch {
 	case err != nil || u.Hostname() == "" || u.Fragment != "":
 		return fmt.Errorf("%.100q, want a URL such as https://backend.example.com/hooks", text)
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && hostname.IsLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("%.100q, want https, or http to this machine", text)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // PlainURL is a URL without its possibly secret parts, for logs and listings: of many receivers the path is the secret.
