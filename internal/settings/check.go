@@ -159,6 +159,9 @@ func (s Settings) checkPeople() error {
 	return nil
 }
 
+// named is the value of a setting with its name.
+type named struct{ name, value string }
+
 func (s Settings) checkData() error {
 	if s.Data == "" {
 		return fmt.Errorf("data is empty: want a directory")

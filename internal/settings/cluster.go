@@ -12,16 +12,19 @@ import (
 func (s Settings) checkCluster() error {
 	var errs []error
 	if s.ClusterListen == "" {
-		for name, set := range map[string]bool{"cluster-advertise": s.ClusterAdvertise != "", "join": s.Join != "", "observer": s.Observer} {
-			if set {
-				errs = append(errs, fmt.Errorf("%s is for a node of a cluster: want cluster-listen as well", name))
+		for _, x := range []struct {
+			name string
+			set  bool
+		}{{"cluster-advertise", s.ClusterAdvertise != ""}, {"join", s.Join != ""}, {"observer", s.Observer}} {
+			if x.set {
+				errs = append(errs, fmt.Errorf("%s is for a node of a cluster: want cluster-listen as well", x.name))
 			}
 		}
 		return errors.Join(errs...)
 	}
-	for name, address := range map[string]string{"cluster-listen": s.ClusterListen, "cluster-advertise": s.ClusterAdvertise} {
-		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: %w; want HOST:PORT", name, address, err))
+	for _, x := range []named{{"cluster-listen", s.ClusterListen}, {"cluster-advertise", s.ClusterAdvertise}} {
+		if _, _, err := net.SplitHostPort(x.value); x.value != "" && err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: %w; want HOST:PORT", x.name, x.value, err))
 		}
 	}
 	if host, _, err := net.SplitHostPort(s.ClusterListen); err == nil && s.ClusterAdvertise == "" && hostname.IsUnspecified(host) {

@@ -52,14 +52,14 @@ func (s Settings) checkPlayerFlow() error {
 	if s.PlayerReconnectWindow < 0 || s.PlayerReconnectWindow > 2*time.Hour {
 		errs = append(errs, fmt.Errorf("player-reconnect-window %s: want 0s to 2h", s.PlayerReconnectWindow))
 	}
-	for name, address := range map[string]string{"partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
-		if address == "" {
+	for _, x := range []named{{"partner-listen", s.PartnerListen}, {"operator-listen", s.OperatorListen}} {
+		if x.value == "" {
 			continue
 		}
-		if host, _, err := net.SplitHostPort(address); err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", name, address))
+		if host, _, err := net.SplitHostPort(x.value); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", x.name, x.value))
 		} else if s.Dev && !hostname.IsLoopback(host) {
-			errs = append(errs, fmt.Errorf("%s %q with dev: dev accepts any credentials, so it listens on loopback only; want a loopback address", name, address))
+			errs = append(errs, fmt.Errorf("%s %q with dev: dev accepts any credentials, so it listens on loopback only; want a loopback address", x.name, x.value))
 		}
 	}
 	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
@@ -69,9 +69,9 @@ func (s Settings) checkPlayerFlow() error {
 	if s.PlayerOIDCIssuer == "" {
 		return errors.Join(errs...)
 	}
-	for name, address := range map[string]string{"player-oidc-issuer": s.PlayerOIDCIssuer, "player-oidc-keys": s.PlayerOIDCKeys} {
-		if u, err := url.Parse(address); address != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, Shown(name, address)))
+	for _, x := range []named{{"player-oidc-issuer", s.PlayerOIDCIssuer}, {"player-oidc-keys", s.PlayerOIDCKeys}} {
+		if u, err := url.Parse(x.value); x.value != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+			errs = append(errs, fmt.Errorf("%s %q: want an https URL", x.name, Shown(x.name, x.value)))
 		}
 	}
 	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {

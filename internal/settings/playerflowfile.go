@@ -11,16 +11,15 @@ import (
 // playerFlowFileMax limits the memory for a file that was named by mistake.
 const playerFlowFileMax = 1 << 20
 
-// flagsOfPlayerFlow returns the options that also have a flag, and whether that flag is set.
-func (s Settings) flagsOfPlayerFlow() []struct {
+// flaggedOption is an option of player flow that also has a flag.
+type flaggedOption struct {
 	flag, option string
-	said         bool
-} {
+	said         bool // the flag is set
+}
+
+func (s Settings) flagsOfPlayerFlow() []flaggedOption {
 	d := Defaults()
-	return []struct {
-		flag, option string
-		said         bool
-	}{
+	return []flaggedOption{
 		{"player-logins", "LoginServiceConfig.targetLoginRatePerSecond", s.PlayerLogins != d.PlayerLogins},
 		{"players-online", "LoginServiceConfig.targetCcu", s.PlayersOnline != d.PlayersOnline},
 		{"player-reconnect", "GameInstanceServiceConfig.reconnect", s.PlayerReconnect != d.PlayerReconnect},

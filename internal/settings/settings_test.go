@@ -134,6 +134,19 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Mistakes are reported in the same order in each run.
+func TestOrderOfMistakes(t *testing.T) {
+	s := Defaults()
+	s.ClusterAdvertise, s.Join, s.Observer = "192.0.2.1:1", "token", true
+	s.PlayerFlow, s.PartnerListen, s.OperatorListen, s.PlayerOIDCIssuer, s.PlayerOIDCKeys = true, "x", "x", "x", "x"
+	want := s.Check().Error()
+	for range 20 {
+		if got := s.Check().Error(); got != want {
+			t.Fatalf("got\n%s\nand\n%s", want, got)
+		}
+	}
+}
+
 func TestBytesText(t *testing.T) {
 	for text, want := range map[string]Bytes{"0B": 0, "1B": 1, "1KiB": 1 << 10, "64MiB": 64 << 20, "3GiB": 3 << 30, "1025B": 1025} {
 		var got Bytes
