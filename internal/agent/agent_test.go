@@ -502,7 +502,7 @@ func TestRetiringProcessesKeepTheirSessions(t *testing.T) {
 	s.some(agentproto.ProcessRunning, 1)
 	s.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(2, "stubborn")}}})
 	s.ended(list[1].ProcessID)
-	if got := s.some(ProcessRetiring, 1); got[0].ProcessID != list[0].ProcessID {
+	if got := s.some(processRetiring, 1); got[0].ProcessID != list[0].ProcessID {
 		t.Errorf("retiring %+v", got)
 	}
 	s.some(agentproto.ProcessStarting, 1) // two in all: the new one waits for the room of the old one

@@ -115,7 +115,7 @@ func TestBuildsAreFetched(t *testing.T) {
 	next := agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(2, "wait")}, Build: second}
 	s.set(func() { s.conf = next })
 	s.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: next})
-	s.some(ProcessRetiring, 1)
+	s.some(processRetiring, 1)
 	s.some(agentproto.ProcessStarting, 1) // it has the room that the old one leaves
 	if !there(first) || !there(second) {
 		t.Error("a build from which a process runs is gone")

@@ -135,7 +135,7 @@ func (a *Agent) processMetrics(x *exposition) {
 		}
 	}
 	x.family("processes", "gauge", "Server processes, by their state at the agent.")
-	for _, state := range []string{agentproto.ProcessStarting, agentproto.ProcessRunning, ProcessRetiring, agentproto.ProcessStopping} {
+	for _, state := range []string{agentproto.ProcessStarting, agentproto.ProcessRunning, processRetiring, agentproto.ProcessStopping} {
 		x.value("processes", float64(states[state]), "state", strings.ToLower(state))
 	}
 	x.one("processes_wanted", "gauge", "Server processes that the runtime configuration asks for.", float64(a.total()))

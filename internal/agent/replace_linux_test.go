@@ -66,7 +66,7 @@ func TestAgentIsKilledAndReplaced(t *testing.T) {
 	s.push(&agentproto.UpdateRuntimeConfiguration{})
 	s.eventually("the one with a game session stays", func() bool {
 		return slices.ContainsFunc(s.beat.Processes, func(p agentproto.ProcessState) bool { // a new one may have registered before the update
-			return p.ProcessID == before[0].ProcessID && p.State == ProcessRetiring
+			return p.ProcessID == before[0].ProcessID && p.State == processRetiring
 		})
 	})
 }

@@ -125,7 +125,7 @@ func (a *Agent) take(push agentproto.Push) {
 	case *agentproto.ForceExitProcess:
 		a.forceExit(p.ProcessID, agentproto.NormalTermination)
 	case *agentproto.StartComputeTermination:
-		a.drain(time.Now().Add(6*time.Minute), "the service ends this compute")
+		a.drainBeforeTermination()
 	case *agentproto.DrainCompute:
 		switch {
 		case a.interrupted && (p.Cancel || p.DeadlineMillis == 0 || time.UnixMilli(p.DeadlineMillis).After(a.deadline)): // the machine ends before that
@@ -215,7 +215,7 @@ func (a *Agent) stateOf(s *server) string {
 	case s.stopping:
 		return agentproto.ProcessStopping
 	case !s.retiring.IsZero() && a.wanted != nil:
-		return ProcessRetiring
+		return processRetiring
 	case s.registered:
 		return agentproto.ProcessRunning
 	}
@@ -251,9 +251,9 @@ func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 	return m
 }
 
-// ProcessRetiring is the state of a process that is no longer in the wanted set: the service places no game session on it, and ends it once it has
+// processRetiring is the state of a process that is no longer in the wanted set: the service places no game session on it, and ends it once it has
 // none.
-const ProcessRetiring = "Retiring"
+const processRetiring = "Retiring"
 
 func (e *entry) describe(now time.Time) agentproto.LaunchState {
 	l := agentproto.LaunchState{
@@ -291,12 +291,19 @@ func (s *server) measure(now time.Time) {
 	s.used, s.usedAt = used, now
 }
 
+// terminationTime is how long game sessions may go on after the service ends a compute. The official agent gives them as long.
+const terminationTime = 6 * time.Minute
+
+func (a *Agent) drainBeforeTermination() {
+	a.drain(time.Now().Add(terminationTime), "the service ends this compute")
+}
+
 // answered handles the answer to a heartbeat.
 func (a *Agent) answered(m *agentproto.SendHeartbeat, answer *agentproto.HeartbeatAnswer) {
 	switch answer.Status {
 	case agentproto.OrderTerminating:
 		if !a.draining {
-			a.drain(time.Now().Add(6*time.Minute), "the service ends this compute")
+			a.drainBeforeTermination()
 		}
 	case agentproto.OrderTerminated:
 		if !a.draining || a.deadline.IsZero() || a.deadline.After(time.Now()) {

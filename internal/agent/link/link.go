@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -51,9 +52,7 @@ func (t Target) url() (string, error) {
 		return "", err
 	}
 	query := u.Query()
-	for name, values := range t.Query {
-		query[name] = values
-	}
+	maps.Copy(query, t.Query)
 	query.Set("AgentKind", "native")
 	query.Set("AgentProto", "1")
 	u.RawQuery = query.Encode()
@@ -189,9 +188,7 @@ func (l *Link) session(ctx context.Context) error {
 
 func (t Target) refreshed(r *agentproto.RefreshConnection) Target {
 	query := url.Values{}
-	for name, values := range t.Query {
-		query[name] = values
-	}
+	maps.Copy(query, t.Query)
 	query.Set("Authorization", r.AuthToken)
 	return Target{Endpoint: r.RefreshConnectionEndpoint, Query: query, Header: t.Header}
 }
