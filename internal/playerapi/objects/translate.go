@@ -12,10 +12,12 @@ type Translator struct {
 	Sign func(player string, host *flow.Host) string
 }
 
+// StandOf returns the phase and the keys of a player.
 func StandOf(s flow.Record) Stand {
 	return Stand{Rev: s.Rev, Seq: s.Seq, Phase: s.Keys.Phase().String(), Keys: KeysOf(s.Keys)}
 }
 
+// KeysOf returns the keys of a player. The key of what a player does not have is empty.
 func KeysOf(k flow.Keys) Keys {
 	return Keys{PartyID: ID(k.Party), MatchmakingID: ID(k.Ticket), GameInstanceID: ID(k.Game)}
 }
@@ -66,6 +68,7 @@ func (t Translator) SnapshotForOthers(s *playerflow.FlowSnapshot, now domain.Tim
 	return x
 }
 
+// PartyOf returns a party as its members see it; nil for nil.
 func PartyOf(p *flow.PartyView) *Party {
 	if p == nil {
 		return nil
@@ -92,6 +95,7 @@ func PartyOf(p *flow.PartyView) *Party {
 	return x
 }
 
+// OrEmpty returns a list that JSON writes as [] instead of null.
 func OrEmpty(all []string) []string {
 	if all == nil {
 		return []string{}
@@ -99,6 +103,7 @@ func OrEmpty(all []string) []string {
 	return all
 }
 
+// TicketOf returns a search as its players see it; nil for nil.
 func TicketOf(s *flow.Search) *Ticket {
 	if s == nil {
 		return nil
@@ -140,12 +145,14 @@ func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	}
 }
 
+// InviteOf returns an invite as its two players see it.
 func InviteOf(x *flow.InviteView) *Invite {
 	return &Invite{
 		InviteID: ID(x.ID), PartyID: ID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: Stamp(x.Created), ExpiresAt: Stamp(x.Expires),
 	}
 }
 
+// LockOf returns a penalty as its player sees it.
 func LockOf(p *flow.Penalty) Lock {
 	return Lock{Kind: p.Kind.String(), Until: Stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: ID(p.Instance)}
 }

@@ -28,6 +28,7 @@ const (
 	loginRetryMax = 30 * time.Second
 )
 
+// NewLoginQueue makes a queue without a limit.
 func NewLoginQueue(now func() time.Time) *LoginQueue {
 	return &LoginQueue{now: now, places: map[string]time.Time{}}
 }

@@ -30,6 +30,7 @@ var Buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b 
 // KeptFrame is the capacity of the largest buffer that returns to the pool, so that a rare huge one is not kept forever.
 const KeptFrame = 64 << 10
 
+// PutBuffer returns a buffer to Buffers. The caller must not use it any more.
 func PutBuffer(b *[]byte) {
 	if cap(*b) <= KeptFrame {
 		*b = (*b)[:0]
