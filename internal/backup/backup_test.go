@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/iotest"
@@ -262,6 +263,29 @@ func TestCopy(t *testing.T) {
 	unproven := errors.New("unproven")
 	if _, err := Copy(io.Discard, io.MultiReader(&sent, iotest.ErrReader(unproven)), nil); !errors.Is(err, unproven) {
 		t.Errorf("with an error at the end: %v", err)
+	}
+}
+
+// A second backup to the same file is refused, and does not disturb the first one.
+func TestTwoBackupsToOneFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	write := func(text string) func(io.Writer) (Summary, error) {
+		return func(w io.Writer) (s Summary, err error) {
+			_, err = io.WriteString(w, text)
+			return s, err
+		}
+	}
+	_, err := WriteFile(t.Context(), path, 0, func(w io.Writer) (Summary, error) {
+		if _, err := WriteFile(t.Context(), path, 0, write("second")); err == nil {
+			t.Error("the second backup was written")
+		} else if runtime.GOOS != "windows" && !domain.IsRefused(err, domain.Conflict) {
+			t.Errorf("the second backup: %v", err)
+		}
+		return write("first")(w)
+	})
+	text, _ := os.ReadFile(path) // it is compared
+	if err != nil || string(text) != "first" {
+		t.Errorf("the first backup: %v, %q", err, text)
 	}
 }
 

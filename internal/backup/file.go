@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -29,33 +30,79 @@ func WriteFile(ctx context.Context, path string, leave uint64, write func(io.Wri
 	if !filepath.IsAbs(path) {
 		return s, domain.Refuse(domain.Invalid, "%s: want an absolute path", path)
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = domain.Refuse(domain.Conflict, "%s exists already: choose another name", path)
-		}
+	if err := mustNotExist(path); err != nil {
 		return s, err
 	}
 	partial := path + partialSuffix
-	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, err
-	}
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := create(partial)
 	if err != nil {
 		return s, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(partial))
+			if runtime.GOOS == "windows" { // it removes and renames no open file; elsewhere the lock is held until the name is free
+				err = errors.Join(err, ignoreClosed(f.Close()))
+			}
+			err = errors.Join(err, os.Remove(partial), ignoreClosed(f.Close()))
 		}
 	}()
+	if err := mustNotExist(path); err != nil { // another command may have finished meanwhile
+		return s, err
+	}
 	out := &bounded{ctx: ctx, file: f, dir: filepath.Dir(path), leave: leave}
 	if s, err = write(out); err != nil {
 		return s, err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := f.Sync(); err != nil {
 		return s, err
 	}
-	return s, atomicfile.Rename(partial, path)
+	if runtime.GOOS == "windows" {
+		if err := f.Close(); err != nil {
+			return s, err
+		}
+	}
+	if err := atomicfile.Rename(partial, path); err != nil {
+		return s, err
+	}
+	_ = f.Close() // it is synced, or closed already
+	return s, nil
+}
+
+func mustNotExist(path string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return domain.Refuse(domain.Conflict, "%s exists already: choose another name", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// create creates and locks a partial file. It replaces the file of a command that was killed, and refuses that of a command that still writes it.
+func create(partial string) (*os.File, error) {
+	busy := domain.Refuse(domain.Conflict, "another command is writing %s", partial)
+	if old, err := os.Open(partial); err == nil {
+		defer old.Close()
+		if !hold(old) {
+			return nil, busy
+		}
+	}
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	held := hold(f)
+	own, err := f.Stat()
+	there, err2 := os.Lstat(partial)
+	if err := errors.Join(err, err2); err != nil || !held || !os.SameFile(own, there) { // another command replaced it before it was locked
+		f.Close()
+		return nil, busy
+	}
+	return f, nil
 }
 
 func ignoreClosed(err error) error {
