@@ -10,13 +10,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Decode is json.Unmarshal for texts of clients that may have a whole number as 12.0 or 1.2e1 where an integer is wanted. In some languages,
-// such as GDScript, the JSON parser makes floating-point numbers of all numbers, and they are sent back like that. JSON has one kind of number.
+// Decode is json.Unmarshal for texts of clients, see WithWholeNumbers.
 func Decode(text []byte, into any) error {
-	err := json.Unmarshal(text, into)
+	return WithWholeNumbers(text, func(text []byte) error { return json.Unmarshal(text, into) })
+}
+
+// WithWholeNumbers calls decode for a text of a client that may have a whole number as 12.0 or 1.2e1 where an integer is wanted, and if that fails,
+// again with these numbers as integers. In some languages, such as GDScript, the JSON parser makes floating-point numbers of all numbers, and they
+// are sent back like that. JSON has one kind of number.
+func WithWholeNumbers(text []byte, decode func(text []byte) error) error {
+	err := decode(text)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.HasPrefix(wrong.Value, "number") {
 		if whole, changed := wholeNumbers(text); changed {
-			return json.Unmarshal(whole, into)
+			return decode(whole)
 		}
 	}
 	return err

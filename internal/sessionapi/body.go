@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/excerpt"
+	"github.com/musterhq/muster/internal/jsonbody"
 )
 
 // bodyMax leaves room for the largest request, a game session's data of 256 KiB with every character escaped once.
@@ -94,13 +95,19 @@ func decode(body []byte, in any) *Problem {
 	if problem := checkValues(body); problem != nil {
 		return problem
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(in); err != nil {
+	err := jsonbody.WithWholeNumbers(body, func(body []byte) error {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		if err := d.Decode(in); err != nil {
+			return err
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "nothing after the object", Message: "body: want nothing after the object"}
+		}
+		return nil
+	})
+	if err != nil {
 		return decodeProblem(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "nothing after the object", Message: "body: want nothing after the object"}
 	}
 	return nil
 }

@@ -92,6 +92,27 @@ func TestSecretsNeedTLS(t *testing.T) {
 	}
 }
 
+// A whole number may have a fraction of zero or an exponent: in Godot and other engines, every number of a parsed JSON text is a float.
+func TestWholeNumbersInAnySpelling(t *testing.T) {
+	type request struct {
+		MaxPlayer int              `json:"maxPlayer"`
+		Latency   map[string]int32 `json:"latency"`
+	}
+	for body, want := range map[string]string{
+		`{"maxPlayer":2.0,"latency":{"a":1.2e1}}`: "", `{"maxPlayer":2.5}`: "maxPlayer: a number 2.5; want a whole number", `{"maxPlayer":2.0,"maxplayers":1}`: "maxplayers: this node has no such field",
+		`{"maxPlayer":2.0} {}`: "body: want nothing after the object", `{"latency":{"a":1e10}}`: "latency: a number 10000000000; want a whole number that fits in 32 bits",
+	} {
+		var in request
+		got := ""
+		if p := decode([]byte(body), &in); p != nil {
+			got = p.Message
+		}
+		if got != want || want == "" && (in.MaxPlayer != 2 || in.Latency["a"] != 12) {
+			t.Errorf("%s: %q and %+v, want %q", body, got, in, want)
+		}
+	}
+}
+
 // A body of many small values takes far more memory decoded than as text, so values are counted before anything is decoded.
 func TestValuesAreCountedBeforeDecoding(t *testing.T) {
 	for _, c := range []struct {
