@@ -82,10 +82,12 @@ func mustNotExist(path string) error {
 // create creates and locks a partial file. It replaces the file of a command that was killed, and refuses that of a command that still writes it.
 func create(partial string) (*os.File, error) {
 	busy := domain.Refuse(domain.Conflict, "another command is writing %s", partial)
-	if old, err := os.Open(partial); err == nil {
-		defer old.Close()
-		if !hold(old) {
-			return nil, busy
+	if runtime.GOOS != "windows" { // it does not remove a file that is open
+		if old, err := os.Open(partial); err == nil {
+			defer old.Close()
+			if !hold(old) {
+				return nil, busy
+			}
 		}
 	}
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
