@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unacknowledged is how many of the bytes that were written the other machine has not acknowledged.
+// unacknowledged returns how many of the written bytes the other machine has not acknowledged.
 func unacknowledged(c *net.TCPConn) (left int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 const (
 	bodyMax    = 1 << 20   // bytes of a body: any entry is shorter
-	requestMax = 512 << 10 // bytes of the bodies in a request, beyond which the rest is another one: collectors bound what they take
+	requestMax = 512 << 10 // bytes of the bodies in a request; the rest is sent in another one, because collectors limit what they accept
 )
 
-// collector sends entries to the collector of OpenTelemetry, which acknowledges them.
+// collector sends entries to an OpenTelemetry collector, which acknowledges them.
 type collector struct{ logs *otlp.Logs }
 
 func (c *collector) send(ctx context.Context, docs []audit.Document) (rejected int, err error) {

@@ -1,8 +1,8 @@
-// Package export sends the audit log to receivers outside of the service: by syslog, and to a collector of OpenTelemetry.
+// Package export sends the audit log to receivers outside the service: to syslog receivers, and to an OpenTelemetry collector.
 //
-// Each receiver gets every entry, in the order of the numbers. The state has the number of the last entry that a receiver has, so the next start and the next node that
-// decides go on from there; an entry comes again when the service or the receiver ended before that number was recorded. Entries wait in the log itself for a receiver
-// that is away, so nothing is lost and memory holds one group of entries. No change waits for a receiver.
+// Each receiver gets every entry, in the order of the numbers. The state contains the number of the last entry that each receiver has, so that the next start and the
+// next leader continue from there. If the service or the receiver ends before that number is recorded, entries are sent again. Entries for an unreachable receiver wait
+// in the log itself: none is lost, and memory holds only one group of them. No change waits for a receiver.
 package export
 
 import (
@@ -46,7 +46,7 @@ type Exporter struct {
 
 // receiver is a way to a receiver.
 type receiver interface {
-	// send sends entries in their order. rejected are entries that the receiver never takes. After an error it is unknown which ones arrived.
+	// send sends entries in their order. rejected is the number of entries that the receiver will never accept. After an error it is unknown which ones arrived.
 	send(ctx context.Context, docs []audit.Document) (rejected int, err error)
 	// confirm returns nil once the receiver has all that was sent since the last confirm.
 	confirm(ctx context.Context) error
@@ -98,7 +98,7 @@ func (x *Exporter) Rest() {
 	}
 }
 
-// Late is a receiver that has not got entries for long.
+// Late describes a receiver that has received no entries for a long time, although some wait.
 type Late struct {
 	Receiver string
 	For      time.Duration // age of the oldest entry that waits
@@ -106,7 +106,7 @@ type Late struct {
 	Why      string        // the last attempt failed; empty: it did not
 }
 
-// lateAfter is how long entries wait, and the receiver gets none, before that is a matter for people.
+// lateAfter is how long entries wait, while the receiver gets none, before operators are told.
 const lateAfter = 5 * time.Minute
 
 // Late returns the receivers that are late, at the leader.

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 )
 
-// MessageMax is the length of the longest message, in bytes. RFC 5425 asks receivers to take as many, and rsyslog takes no more by default.
+// MessageMax is the maximum length of a message, in bytes. RFC 5425 asks receivers to accept as many, and rsyslog accepts no more by default.
 const MessageMax = 8192
 
 const (
@@ -22,13 +22,13 @@ const (
 	sequenceMax   = 1<<31 - 1
 )
 
-// Line is an entry in the form in which receivers get it.
+// Line is the form in which receivers get an entry.
 type Line struct {
 	audit.Document
 	Omitted int `json:"changesOmitted,omitempty"` // changes that are left out because the message would be too long
 }
 
-// line writes an entry as JSON of at most so many bytes, in ASCII, which all receivers read alike.
+// line encodes an entry as JSON of up to `most` bytes, in ASCII, which all receivers read alike.
 func line(d audit.Document, most int) []byte {
 	x := Line{Document: d}
 	for {
@@ -47,7 +47,7 @@ func line(d audit.Document, most int) []byte {
 	}
 }
 
-// ascii writes the other characters of a JSON text as escapes.
+// ascii escapes all characters of a JSON text that are not ASCII.
 func ascii(text []byte) []byte {
 	if !bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x7f }) {
 		return text

@@ -22,17 +22,17 @@ const (
 	writeWait   = 30 * time.Second // for so many bytes as are written at once
 	writeAtOnce = 64 << 10
 	closeWait   = 10 * time.Second // until a receiver has read what was sent
-	saysMax     = 64 << 10         // bytes that a receiver sends, which has nothing to say
+	saysMax     = 64 << 10         // bytes that a receiver may send, although syslog has no answers
 
 	datagramPause = time.Millisecond       // between two datagrams
-	refusalWait   = 200 * time.Millisecond // for the notice of the network that no program has the port
+	refusalWait   = 200 * time.Millisecond // for the network to report that no program uses the port
 )
 
 // stream sends messages over TCP, with or without TLS, each behind its length (RFC 6587, RFC 5425).
 //
-// Syslog has no acknowledgements, and what is written to a connection may never be read: a receiver that is killed leaves it in its buffers. So a stream ends its
-// side of the connection, and waits until the receiver ends the other one in order. Receivers do that once they have read everything; the network reports an
-// error in place of the end when one dies with unread bytes.
+// Syslog has no acknowledgements, and bytes that are written to a connection may never be read: a receiver that is killed leaves them in its buffers. So a stream
+// closes its side of the connection, and waits until the receiver closes the other one in order. Receivers do so once they have read everything; if one dies with
+// unread bytes, the network reports an error instead.
 type stream struct {
 	to                   Target
 	head                 Header
@@ -44,7 +44,7 @@ type stream struct {
 type connection struct {
 	net.Conn
 	tcp  *net.TCPConn // below it
-	over chan error   // gets the end of what the receiver sends
+	over chan error   // receives the error with which the receiver's side ends
 }
 
 func (s *stream) send(ctx context.Context, docs []audit.Document) (rejected int, err error) {
@@ -90,7 +90,7 @@ func (s *stream) confirm(ctx context.Context) error {
 	}
 	select {
 	case err := <-c.over:
-		// A receiver need not say by TLS that it closes.
+		// A receiver need not announce the end by TLS.
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return early(err)
 		}
@@ -155,7 +155,7 @@ func (t Target) security() (*tls.Config, error) {
 	return c, nil
 }
 
-// read waits for the end of what the receiver sends.
+// read waits until the receiver ends its side of the connection.
 func (c *connection) read() {
 	buffer := make([]byte, 1024)
 	for said := 0; ; {
@@ -183,13 +183,14 @@ func (c *connection) write(b []byte, wait time.Duration) error {
 	return err
 }
 
-// abortWith ends what waits for the receiver when ctx ends, until the returned function is called.
+// abortWith makes reads and writes fail when ctx ends, until the returned function is called.
 func (c *connection) abortWith(ctx context.Context) func() {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	return func() { stop() }
 }
 
-// acknowledged waits until the receiver's machine has acknowledged all that was sent. A receiver that ended at the same moment, before it read everything, has not.
+// acknowledged waits until the receiver's machine has acknowledged all that was sent. A receiver that ended at
+// that moment, before it read everything, never does.
 func (c *connection) acknowledged(wait time.Duration) error {
 	for until := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
 		left, err := unacknowledged(c.tcp)
@@ -204,7 +205,7 @@ func (c *connection) acknowledged(wait time.Duration) error {
 	}
 }
 
-// datagrams sends messages over UDP (RFC 5426). Nobody knows whether they arrive; only a machine that says that no program has the port is noticed.
+// datagrams sends messages over UDP (RFC 5426). Their arrival is unknown; an error is noticed only if the machine reports that no program uses the port.
 type datagrams struct {
 	to   Target
 	head Header

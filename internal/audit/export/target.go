@@ -11,7 +11,7 @@ import (
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 )
 
-// TargetsMax is how many receivers the audit log is sent to at a time.
+// TargetsMax is the maximum number of receivers of the audit log.
 const TargetsMax = 4
 
 // Target is a receiver, as the setting names it.
@@ -20,11 +20,11 @@ type Target struct {
 
 	network  string // udp, tcp or tls
 	address  string // HOST:PORT
-	ca       string // file of the authorities that the receiver's certificate may have; empty: those of the system
-	cert, pk string // files of the certificate that is shown to it, and its key; empty: none
+	ca       string // file of the authorities that may have issued the receiver's certificate; empty: those of the system
+	cert, pk string // files of the client certificate and its key; empty: none
 }
 
-// OTLP is the name of the target that is the collector of OpenTelemetry.
+// OTLP is the name of the target for the OpenTelemetry collector.
 const OTLP = "otlp"
 
 // defaultPorts are those of RFC 5426, of RFC 6587's common use, and of RFC 5425.

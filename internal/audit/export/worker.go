@@ -19,7 +19,7 @@ const (
 
 	pauseFirst = time.Second // after a failure, and twice as long after each further one
 	pauseMax   = 30 * time.Second
-	sayEvery   = 10 * time.Minute // a line of the log about a receiver that is away
+	sayEvery   = 10 * time.Minute // between two lines of the log about an unreachable receiver
 
 	unconfirmedMax = 16 * domainaudit.GroupSize
 
@@ -27,7 +27,7 @@ const (
 	gapPatience = time.Minute
 )
 
-// worker brings the log to one receiver.
+// worker sends the log to one receiver.
 type worker struct {
 	engine Engine
 	name   string
@@ -134,7 +134,7 @@ func (w *worker) failed(err error) {
 	}
 }
 
-// turn sends what waits. An error is one of the receiver.
+// turn sends the waiting entries. Its error is the receiver's.
 func (w *worker) turn(ctx context.Context) error {
 	for {
 		head, err := w.engine.AuditHere(ctx)
@@ -189,15 +189,15 @@ func (w *worker) send(ctx context.Context, head domainaudit.Head) (sent, n uint6
 	return sent, n, w.to.confirm(ctx)
 }
 
-// record has the state remember what the receiver has. If that fails, the next turn does it.
+// record stores in the state which entries the receiver has. If that fails, the next turn does it.
 func (w *worker) record(ctx context.Context) {
 	if err := w.engine.Do(ctx, &domainaudit.Exported{Receiver: w.name, No: w.done}); err != nil {
 		w.log.Debug("the position of a receiver of the audit log could not be recorded: it is recorded later", "receiver", w.name, "error", err)
 	}
 }
 
-// next returns entries from a number on, without a gap: the rest of a group. There are none while the worker waits for missing ones. An entry that stays
-// missing is passed over.
+// next returns entries from a number on, without a gap: the rest of a group. There are none while the worker waits for missing ones. It skips an entry
+// that stays missing.
 func (w *worker) next(ctx context.Context, head domainaudit.Head, from uint64) (docs []audit.Document, err error) {
 	for {
 		some, err := w.engine.AuditStored(ctx, from)
@@ -224,12 +224,12 @@ func (w *worker) next(ctx context.Context, head domainaudit.Head, from uint64) (
 	}
 }
 
-// pass returns the number of the entry with which to go on behind one that is missing; 0: the worker waits for it.
+// pass returns the number of the entry from which to continue after a missing one; 0: the worker waits for the missing one.
 func (w *worker) pass(ctx context.Context, head domainaudit.Head, missing uint64) (next uint64, err error) {
 	if next, err = audit.Missing(ctx, w.engine, head, missing); err != nil {
 		return 0, err
 	}
-	if next == missing { // it is there, and cannot be read
+	if next == missing { // it exists, but cannot be read
 		next++
 	}
 	if next == 0 {
