@@ -232,7 +232,7 @@ func (r *Repository) List(ctx context.Context) (all []Listed, err error) {
 		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 			continue
 		}
-		if broken := (*damagedError)(nil); err != nil && !errors.As(err, &broken) {
+		if err != nil && !errors.Is(err, backup.ErrDamaged) {
 			return nil, err
 		}
 		all = append(all, Listed{m, strings.TrimSuffix(path.Base(name), ".json"), err})
@@ -276,8 +276,7 @@ func (r *Repository) latest(ctx context.Context) (*Manifest, error) {
 	}
 	for _, name := range slices.Backward(names) {
 		m, err := r.manifest(ctx, name)
-		broken := (*damagedError)(nil)
-		if err == nil || !errors.As(err, &broken) && !errors.Is(err, fs.ErrNotExist) {
+		if err == nil || !errors.Is(err, backup.ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}
 	}

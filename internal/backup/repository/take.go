@@ -80,7 +80,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	if on != nil {
 		on.each(func(x Ref) { p.known[x.Name[:2*sha256.Size]] = &x })
 	}
-	if err := m.take(ctx, p, in, kept); err != nil {
+	if err := m.take(p, in, kept); err != nil {
 		return nil, cmp.Or(p.wait(), err) // everything after an object that could not be stored fails for the same reason
 	}
 	return m, r.finish(ctx, m)
@@ -151,7 +151,7 @@ func (f *found) lacks(m *Manifest) (lacks bool) {
 }
 
 // take stores the contents of the stream.
-func (m *Manifest) take(ctx context.Context, p *putter, in *backup.Reader, kept []Segment) error {
+func (m *Manifest) take(p *putter, in *backup.Reader, kept []Segment) error {
 	var state []*Ref
 	sum := &stateSum{}
 	cut := &cutter{done: func(piece []byte) error {
@@ -324,9 +324,8 @@ func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 	for _, name := range slices.Backward(inOrder(objects, func(x Object) bool { return now.Sub(x.Modified) > settleFor })) {
 		if n > 0 {
 			m, err := r.manifest(ctx, name)
-			broken := (*damagedError)(nil)
 			switch {
-			case errors.Is(err, fs.ErrNotExist), errors.As(err, &broken):
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, backup.ErrDamaged):
 			case err != nil:
 				return removed, err
 			case !there.lacks(m):
