@@ -71,7 +71,7 @@ func Start(t testing.TB, with ...Option) *Server {
 			t.Fatalf("mustertest: %v", err)
 		}
 	}
-	if o.settings.Data == "data" {
+	if o.settings.Data == settings.Defaults().Data {
 		o.settings.Data = t.TempDir()
 	}
 	s := &Server{t: t, options: o}

@@ -27,10 +27,9 @@ func (f *Fleet) ServerOptions() gameserver.Options {
 	p := f.ServerParameters()
 	sdk := &serverSDK{stop: make(chan struct{})}
 	f.srv.t.Cleanup(func() { _ = sdk.Destroy() }) // the test may not have ended its server
-	return gameserver.Options{
-		WebSocketURL: p.WebSocketURL, AuthToken: p.AuthToken, FleetID: p.FleetID, HostID: p.HostID, ProcessID: p.ProcessID,
-		Port: 7000 + f.servers, SDK: sdk,
-	}
+	o := p.GameServerOptions()
+	o.Port, o.SDK = 7000+f.servers, sdk
+	return o
 }
 
 // GameServerOptions converts the parameters to options for a gameserver.Server with the official SDK, in another process or as the only one in

@@ -120,12 +120,12 @@ type worst struct {
 // worstBodies are large, deep or costly to decode, in each codec.
 var worstBodies = sync.OnceValue(func() []worst {
 	return []worst{
-		{rpcCBOR, cborPlayers(0xA0)},                                                    // millions of empty maps
-		{rpcCBOR, cborPlayers(0x60)},                                                    // millions of empty texts
-		{rpcCBOR, append(cborKey("Players"), cborBignum(worstBody)...)},                 // one number
-		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0x81}, worstBody)...)}, // depth
-		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0x9F}, worstBody)...)}, // indefinite lengths
-		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0xC6}, worstBody)...)}, // tags
+		{rpcCBOR, cborPlayers(0xA0)},                                                  // millions of empty maps
+		{rpcCBOR, cborPlayers(0x60)},                                                  // millions of empty texts
+		{rpcCBOR, append(cborPlayersKey(), cborBignum(worstBody)...)},                 // one number
+		{rpcCBOR, append(cborPlayersKey(), bytes.Repeat([]byte{0x81}, worstBody)...)}, // depth
+		{rpcCBOR, append(cborPlayersKey(), bytes.Repeat([]byte{0x9F}, worstBody)...)}, // indefinite lengths
+		{rpcCBOR, append(cborPlayersKey(), bytes.Repeat([]byte{0xC6}, worstBody)...)}, // tags
 		{awsJSON, jsonPlayers("{}")},
 		{awsJSON, jsonPlayers(`{"PlayerId":"a","PlayerAttributes":{"a":{"SL":["b"]}}}`)},
 		{awsJSON, append([]byte(`{"Players":`), bytes.Repeat([]byte{'['}, worstBody)...)},
@@ -133,13 +133,15 @@ var worstBodies = sync.OnceValue(func() []worst {
 	}
 })
 
-func cborKey(name string) []byte {
+// cborPlayersKey is a map with one key, whose value follows.
+func cborPlayersKey() []byte {
+	const name = "Players"
 	return append(appendCBORHead([]byte{0xA1}, 3, len(name)), name...)
 }
 
 func cborPlayers(element byte) []byte {
 	const n = worstBody - 64
-	b := append(cborKey("Players"), 0x9A)
+	b := append(cborPlayersKey(), 0x9A)
 	return append(binary.BigEndian.AppendUint32(b, n), bytes.Repeat([]byte{element}, n)...)
 }
 

@@ -188,12 +188,13 @@ func (w *Wishes) host(v *cell.View, g *session.GameSession) fleet.Key {
 	return fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}
 }
 
-func (w *Wishes) player(v *cell.View, g *session.GameSession) (domain.PlayerSessionID, bool) {
+// player returns a player session of a game session; zero if there is none.
+func (w *Wishes) player(v *cell.View, g *session.GameSession) domain.PlayerSessionID {
 	players := v.PlayersIn(g.ID, 0, 0, domain.PlayerSessionID{}, 1000)
 	if len(players) == 0 {
-		return domain.PlayerSessionID{}, false
+		return domain.PlayerSessionID{}
 	}
-	return players[w.chance.IntN(len(players))].ID, true
+	return players[w.chance.IntN(len(players))].ID
 }
 
 func createLocation(w *Wishes, _ *cell.View) kernel.Command {
@@ -404,19 +405,19 @@ func setPolicy(w *Wishes, v *cell.View) kernel.Command {
 
 func acceptPlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	p, _ := w.player(v, &g)
+	p := w.player(v, &g)
 	return &hosting.AcceptPlayer{Process: w.host(v, &g), Game: g.ID, Player: p, Request: w.request()}
 }
 
 func removePlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	p, _ := w.player(v, &g)
+	p := w.player(v, &g)
 	return &hosting.RemovePlayer{Process: w.host(v, &g), Game: g.ID, Player: p}
 }
 
 func releasePlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	p, _ := w.player(v, &g)
+	p := w.player(v, &g)
 	return &hosting.ReleasePlayer{Player: p}
 }
 
