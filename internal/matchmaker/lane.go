@@ -167,7 +167,7 @@ func (l *lane) next(began time.Time) time.Time {
 	switch {
 	case l.pool == nil:
 		return time.Time{}
-	case l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0:
+	case l.pool.dirty():
 		return began.Add(l.office.runner.passEvery.Get())
 	}
 	var planned time.Time
@@ -192,7 +192,7 @@ func (l *lane) next(began time.Time) time.Time {
 func (l *lane) dirty() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pool != nil && (l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0)
+	return l.pool != nil && l.pool.dirty()
 }
 
 // hear handles the messages to the lane. It reports false if the configuration was deleted.

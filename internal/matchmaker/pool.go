@@ -1,6 +1,7 @@
 package matchmaker
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -91,7 +92,7 @@ func (p *Pool) Remove(no uint64) {
 // Slots updates the matcher with the number of players that the game sessions of backfill tickets can take now. If one can take none
 // because its free seats are held for disconnected players, its ticket waits for them.
 func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
-	for _, no := range sortedKeys(p.backfills) {
+	for _, no := range slices.Sorted(maps.Keys(p.backfills)) {
 		b := p.backfills[no]
 		slots, takes := free(b.game)
 		switch {
@@ -114,13 +115,9 @@ func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
 	}
 }
 
-func sortedKeys[V any](m map[uint64]V) []uint64 {
-	keys := make([]uint64, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+// dirty reports whether a pass may have something to do, whatever the time.
+func (p *Pool) dirty() bool {
+	return p.matcher.Dirty() || len(p.queued) > 0 || len(p.unfit) > 0
 }
 
 // News returns the commands to execute before a pass.

@@ -153,7 +153,7 @@ func (o *office) load() error {
 		}
 		after = page[len(page)-1].Name
 	}
-	return o.eachWaiting(func(t *matchmaking.Ticket) { o.start(t) })
+	return o.eachWaiting(o.start)
 }
 
 // eachWaiting yields all waiting tickets, in batches.
@@ -183,10 +183,10 @@ func (o *office) take(event kernel.Event) {
 	case *matchmaking.TicketStarted:
 		o.start(&e.Ticket)
 	case *matchmaking.TicketEnded:
-		o.forget(uint64(e.Ticket), true)
+		o.forget(uint64(e.Ticket), ended)
 	case *matchmaking.MatchProposed:
 		for _, s := range e.Match.Seats {
-			o.forget(s.Ticket, false)
+			o.forget(s.Ticket, proposed)
 		}
 	case *matchmaking.MatchDropped:
 		o.comeBack(e.Returned)
@@ -228,18 +228,14 @@ func (o *office) start(t *matchmaking.Ticket) {
 	}
 }
 
-// forget removes a ticket from its pool; the explanation for an ended one is kept.
-func (o *office) forget(no uint64, over bool) {
+// forget removes a ticket that was proposed or has ended from its pool.
+func (o *office) forget(no uint64, why wordKind) {
 	o.mu.Lock()
 	x := o.lanes[o.where[no]]
 	delete(o.where, no)
 	o.mu.Unlock()
-	kind := proposed
-	if over {
-		kind = ended
-	}
 	if x != nil {
-		x.tell(word{kind: kind, no: no})
+		x.tell(word{kind: why, no: no})
 	}
 }
 
