@@ -45,7 +45,7 @@ func openMember(ctx context.Context, dir, token string) (*localMember, error) {
 		Archive: n.Data().Archive, Cell: settings.Defaults().Cell(), Loaded: n.Data().CheckState, Peers: n.Peers(), Log: log,
 	}, n.Journal())
 	if err != nil {
-		return nil, errors.Join(err, n.Close(ctx))
+		return nil, errors.Join(err, n.Close())
 	}
 	n.Attach(m.Engine, "")
 	n.Run(office.Parts{}, nil)
@@ -57,7 +57,7 @@ func (m *localMember) close() error {
 	m.Engine.StepDown() // makes its decisions durable, so that it need not load its state again while closing
 	m.node.StepDown(ctx)
 	m.node.Leave(ctx)
-	return errors.Join(m.Engine.Close(), m.node.Close(ctx))
+	return errors.Join(m.Engine.Close(), m.node.Close())
 }
 
 // votes reports whether this node sees n voting nodes, one of which leads.

@@ -92,7 +92,7 @@ func (x *Service) close(ctx context.Context) error {
 		x.room.close()
 	}
 	if x.node != nil {
-		errs = append(errs, x.node.Close(ctx))
+		errs = append(errs, x.node.Close())
 	}
 	if x.data != nil {
 		errs = append(errs, x.data.Close())

@@ -79,7 +79,7 @@ func TestEmptyToken(t *testing.T) {
 	for token, want := range map[string]string{"": "the token is empty", "muster-join.of-a-host": "does not begin with muster-join-1/"} {
 		o.Join = token
 		if n, err := node.Open(t.Context(), o); err == nil {
-			_ = n.Close(t.Context())
+			_ = n.Close()
 			t.Fatalf("opened with %q", token)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("with %q: %v", token, err)

@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.Close(ctx))
+			err = errors.Join(err, n.Close())
 			if n.link == nil {
 				_ = port.Close() // err has the cause
 			}
@@ -359,7 +359,7 @@ func (n *Node) Failed() <-chan struct{} { return n.journal.Failed() }
 func (n *Node) Err() error { return n.journal.Err() }
 
 // Close ends the node's participation in the cluster. Call Leave first, then close the engine.
-func (n *Node) Close(context.Context) error {
+func (n *Node) Close() error {
 	n.cancel()
 	var errs []error
 	if n.peers != nil {

@@ -101,7 +101,7 @@ func (m *member) end() {
 	m.Node.Leave(context.Background())
 	_ = m.Engine.Close() // a replica whose journal is closed has failed
 	m.Engine = nil
-	if err := m.Node.Close(context.Background()); err != nil {
+	if err := m.Node.Close(); err != nil {
 		m.t.Error(err)
 	}
 }
