@@ -142,20 +142,14 @@ func (d *door) declareParty() {
 			}
 			return &InviteAnswer{objects.ID(flow.InviteID(cmd.Made)), answer.Party, answer.Flow}, nil
 		})
-	inviteCall := func(name, summary string, f func(ctx context.Context, by *playerflow.Caller, invite flow.InviteID) (*playerflow.Caller, error)) {
-		calls.Player(d.realm, name, rates.Party, summary, func(ctx context.Context, by *playerflow.Caller, body *InviteRequest) (*PartyAnswer, error) {
+	calls.Player(d.realm, "Party.CancelInvite", rates.Party, "Takes an invite back.",
+		func(ctx context.Context, by *playerflow.Caller, body *InviteRequest) (*PartyAnswer, error) {
 			invite, err := problem.ParseID[flow.InviteID]("invite_id", body.InviteID)
 			if err != nil {
 				return nil, err
 			}
-			by, err = f(ctx, by, invite)
-			return d.partyAfter(ctx, by, err)
-		})
-	}
-	inviteCall("Party.CancelInvite", "Takes an invite back.",
-		func(ctx context.Context, by *playerflow.Caller, invite flow.InviteID) (*playerflow.Caller, error) {
 			cmd := playerflow.CancelInvite{Caller: *by, Invite: invite}
-			return &cmd.Caller, d.State.Do(ctx, &cmd)
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.RespondToInvite", rates.Party, "Accepts an invite, or declines it.",
 		func(ctx context.Context, by *playerflow.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
