@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/operator"
-	"github.com/musterhq/muster/internal/top"
 )
 
 // operatorPatience limits how long a command waits for a service that hangs.
@@ -138,5 +138,14 @@ func (s *remoteService) refusal(text []byte) error {
 	case strings.Contains(m, "InvalidSignature"), strings.Contains(m, "UnrecognizedClient"):
 		problem.Message += " The access key of this command is " + s.key.AccessKeyID + "."
 	}
-	return &top.Refusal{Message: problem.Message}
+	return &problem
+}
+
+// pathOf escapes an id for a path but keeps its slashes.
+func pathOf(id string) string {
+	parts := strings.Split(id, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
 }

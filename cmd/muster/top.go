@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -94,13 +92,4 @@ func (s *topService) Explain(ctx context.Context, kind, id string) (string, erro
 	var text bytes.Buffer
 	err = printExplanation(&text, x)
 	return text.String(), err
-}
-
-// pathOf escapes an id for a path but keeps its slashes.
-func pathOf(id string) string {
-	parts := strings.Split(id, "/")
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	return strings.Join(parts, "/")
 }

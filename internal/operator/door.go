@@ -193,6 +193,9 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// Error makes a Problem the error of a client that received it. An error of another type means that the service did not answer.
+func (p *Problem) Error() string { return "the service answers: " + p.Message }
+
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, ok := errors.AsType[*domain.Refusal](err)
 	d.config.Audit.Refused(r.Context(), err)

@@ -222,7 +222,7 @@ func (m *model) types(text string) {
 // goes opens what a search has found.
 func (m *model) goes(x found) tea.Cmd {
 	m.notice = ""
-	refusal, refused := errors.AsType[*Refusal](x.err)
+	refusal, refused := errors.AsType[*operator.Problem](x.err)
 	switch {
 	case refused:
 		m.notice = refusal.Message
@@ -242,7 +242,7 @@ func (m *model) opens(at operator.Named) tea.Cmd {
 
 // refused reports whether the service answers, and says no.
 func (m *model) refused() bool {
-	_, refused := errors.AsType[*Refusal](m.lost)
+	_, refused := errors.AsType[*operator.Problem](m.lost)
 	return refused
 }
 

@@ -62,13 +62,13 @@ func (f *fake) Player(_ context.Context, id string) (*operator.PlayerPage, error
 }
 func (f *fake) Explain(_ context.Context, kind, id string) (string, error) {
 	if kind == "player" {
-		return "", &Refusal{"player flow is off"}
+		return "", &operator.Problem{Message: "player flow is off"}
 	}
 	return kind + " " + id + " is ACTIVE\nIt is as it is.\n\nTIME  WHAT\n", f.err
 }
 func (f *fake) Find(_ context.Context, id string) (*operator.Named, error) {
 	if id == "nothing" {
-		return nil, &Refusal{"nothing has the id " + id}
+		return nil, &operator.Problem{Message: "nothing has the id " + id}
 	}
 	return &operator.Named{Kind: "game-session", ID: "fleet-1/home/" + id}, f.err
 }
@@ -236,7 +236,7 @@ func TestLostConnection(t *testing.T) {
 	if x.m.lostAt != since {
 		t.Errorf("lost at %v, then %v", since, x.m.lostAt)
 	}
-	f.err = &Refusal{"access key X is revoked"}
+	f.err = &operator.Problem{Message: "access key X is revoked"}
 	x.press("r")
 	x.shows("Not current since ", "the service answers: access key X is revoked")
 	f.err = nil

@@ -44,7 +44,7 @@ func load(ctx context.Context, s Service, at operator.Named) (sheet, error) {
 		return x, nil
 	}
 	x.text, err = s.Explain(ctx, at.Kind, at.ID)
-	if _, refused := errors.AsType[*Refusal](err); refused && len(x.tables) > 0 { // such as a player whom player flow does not know
+	if _, refused := errors.AsType[*operator.Problem](err); refused && len(x.tables) > 0 { // such as a player whom player flow does not know
 		return x, nil
 	}
 	return x, err

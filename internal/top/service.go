@@ -21,8 +21,3 @@ type Service interface {
 	Explain(ctx context.Context, kind, id string) (text string, err error)
 	Find(ctx context.Context, id string) (*operator.Named, error)
 }
-
-// Refusal is an answer of the service that says no, while an error of another type means that there was no answer.
-type Refusal struct{ Message string }
-
-func (r *Refusal) Error() string { return "the service answers: " + r.Message }
