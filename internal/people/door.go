@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-webauthn/webauthn/webauthn"
-
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
@@ -68,8 +66,8 @@ type Door struct {
 	config   Config
 	engine   *engine.Engine
 	file     live.Value[file]
-	passkeys *webauthn.WebAuthn // nil: passkeys do not work with the public URL
-	why      string             // why passkeys is nil
+	passkeys *relyingParty // nil: passkeys do not work with the public URL
+	why      string        // why passkeys is nil
 	routes   http.ServeMux
 	uses     uses
 	logouts  *fair.Rate    // of logout requests from providers
@@ -92,11 +90,7 @@ func NewDoor(c Config) (*Door, error) {
 	d.routes.HandleFunc("GET "+Path+"/callback/{provider}", d.callback)
 	d.routes.HandleFunc("POST "+Path+"/logout/{provider}", d.backchannelLogout)
 	d.routes.HandleFunc("POST "+Path+"/out", d.signOut)
-	d.routes.HandleFunc("POST "+Path+"/passkey/begin", d.forScripts(d.beginPasskey))
-	d.routes.HandleFunc("POST "+Path+"/passkey/finish", d.forScripts(d.finishPasskey))
-	d.routes.HandleFunc("GET "+Path+"/enrol", d.showEnrol)
-	d.routes.HandleFunc("POST "+Path+"/enrol/begin", d.forScripts(d.beginEnrol))
-	d.routes.HandleFunc("POST "+Path+"/enrol/finish", d.forScripts(d.finishEnrol))
+	d.routePasskeys()
 	d.uses.start(d)
 	return d, nil
 }

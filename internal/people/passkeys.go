@@ -3,9 +3,6 @@ package people
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +27,9 @@ import (
 
 // passkeyLife is how long a browser may take to return the answer of a passkey.
 const passkeyLife = 5 * time.Minute
+
+// relyingParty checks passkeys for the host of the public URL.
+type relyingParty = webauthn.WebAuthn
 
 // openPasskeys prepares sign-ins of the cell's own people. A passkey is bound to the host of the public URL, which must be a name and not an address. Browsers
 // support passkeys only over TLS or on the same machine.
@@ -58,6 +58,14 @@ func (d *Door) openPasskeys() {
 		d.why = "Passkeys cannot be bound to " + host + "."
 		d.log.Warn("passkeys are off: they cannot be bound to the host of the public URL", "url", d.config.URL, "error", err)
 	}
+}
+
+func (d *Door) routePasskeys() {
+	d.routes.HandleFunc("POST "+Path+"/passkey/begin", d.forScripts(d.beginPasskey))
+	d.routes.HandleFunc("POST "+Path+"/passkey/finish", d.forScripts(d.finishPasskey))
+	d.routes.HandleFunc("GET "+Path+"/enrol", d.showEnrol)
+	d.routes.HandleFunc("POST "+Path+"/enrol/begin", d.forScripts(d.beginEnrol))
+	d.routes.HandleFunc("POST "+Path+"/enrol/finish", d.forScripts(d.finishEnrol))
 }
 
 // user is a person in the form that the library requires.
@@ -241,37 +249,6 @@ func plainly(err error) error {
 		return fmt.Errorf("%s: %s", p.Details, people.Short(p.DevInfo, 300))
 	}
 	return err
-}
-
-// Enrolment links
-
-const enrolmentSecret = 20 // bytes
-
-// NewEnrolment returns the secret of a new link, and its hash for the state.
-func (d *Door) NewEnrolment() (secret, hash string) {
-	b := make([]byte, enrolmentSecret)
-	rand.Read(b) // never fails: since Go 1.24 it ends the program instead
-	secret = base64.RawURLEncoding.EncodeToString(b)
-	return secret, enrolmentHash(secret)
-}
-
-func enrolmentHash(secret string) string {
-	sum := sha256.Sum256([]byte("enrolment\x00" + secret))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-// EnrolmentLink returns the address at which a person registers a passkey. The secret is in the fragment, which browsers send to no server, so neither logs nor the
-// Referer header contain it.
-func (d *Door) EnrolmentLink(person, secret string) string {
-	return d.config.URL + Path + "/enrol#" + person + "." + secret
-}
-
-// WhyNoPasskeys explains why the cell's own people cannot sign in; empty: they can.
-func (d *Door) WhyNoPasskeys() string {
-	if d.file.Get().NoOwn {
-		return "The file of --people turns off sign-in for this service's own people."
-	}
-	return d.why
 }
 
 // showEnrol serves the page of a link. Viewing it does not use up the link, so programs that fetch links in advance do no harm.

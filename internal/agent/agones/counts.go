@@ -10,10 +10,6 @@ import (
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
 )
 
-// PlayersList is the list whose values are players, which Agones recommends instead of player tracking. Every process has
-// it.
-const PlayersList = "players"
-
 func (p *Process) getCounter(in *sdk.GetCounterRequest) (proto.Message, error) {
 	m, _ := p.look()
 	c, ok := m.Counters[in.Name]

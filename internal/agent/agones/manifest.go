@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// ofMuster begins the names of annotations that describe the game session.
+const ofMuster = "muster/"
+
 // GameServer is the part of a GameServer manifest that applies without Kubernetes. A nil GameServer has Agones'
 // defaults.
 type GameServer struct {

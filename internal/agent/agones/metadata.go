@@ -25,7 +25,6 @@ const (
 
 // Annotations that describe the game session. All start with ofMuster.
 const (
-	ofMuster     = "muster/"
 	sessionID    = ofMuster + "game-session-id"
 	sessionName  = ofMuster + "game-session-name"
 	sessionData  = ofMuster + "game-session-data"

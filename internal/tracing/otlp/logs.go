@@ -43,23 +43,6 @@ type Logs struct {
 	resource   *resourcepb.Resource
 }
 
-// Record is a record of a log.
-type Record struct {
-	At         time.Time
-	Warning    bool   // otherwise the severity is information
-	Event      string // name of its kind
-	Body       string
-	Attributes []attribute.KeyValue
-}
-
-// Busy is the error if a collector asks for a pause.
-type Busy struct {
-	Status string
-	After  time.Duration // requested pause; 0: not stated
-}
-
-func (b *Busy) Error() string { return "the collector answered " + b.Status }
-
 // OpenLogs reads the address and options of the collector. It fails if nothing names a collector, or if a variable disables the export of logs.
 func OpenLogs(ctx context.Context, c Config) (*Logs, error) {
 	if disabled, err := flag("OTEL_SDK_DISABLED", c.Getenv); disabled || err != nil {

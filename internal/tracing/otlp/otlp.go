@@ -1,8 +1,3 @@
-// Package otlp exports traces, metrics and the audit log to a collector, by OTLP over HTTP.
-//
-// Nothing waits for the collector. Spans wait in a queue of spansMax; spans that do not fit, or that the collector does not accept within the exporter's time limits, are
-// dropped and counted. Metrics are exported with their current values, so a failed export loses only a point. Logs are for callers that keep records until the collector
-// has them.
 package otlp
 
 import (
@@ -30,20 +25,10 @@ import (
 )
 
 const (
-	spansMax  = 4096 // in the queue for the collector
-	textMax   = 256  // characters of an attribute
+	textMax   = 256 // characters of an attribute
 	closeWait = 2 * time.Second
 	sayEvery  = time.Minute // interval of log lines about a collector that does not answer
 )
-
-// Config is what an Exporter needs.
-type Config struct {
-	Endpoint string              // URL of the collector; empty: from the standard variables
-	Getenv   func(string) string // reads the standard variables
-	Version  string              // of the release
-	Instance string              // distinguishes services with the same name
-	Log      *slog.Logger
-}
 
 // Exporter sends telemetry to a collector. A nil Exporter exports nothing.
 type Exporter struct {
