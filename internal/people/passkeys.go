@@ -20,7 +20,6 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/signin"
 )
@@ -233,14 +232,6 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 		return nil, err
 	}
 	return map[string]string{"back": backOf(s.Back)}, nil
-}
-
-func (d *Door) person(ctx context.Context, id string) (x people.Person, ok bool, err error) {
-	err = d.engine.Read(ctx, func(v *cell.View) error {
-		x, ok = v.Person(id)
-		return nil
-	})
-	return x, ok, err
 }
 
 // plainly adds the library's message for developers, which contains no secrets, to an error of the library.

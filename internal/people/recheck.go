@@ -184,3 +184,11 @@ func sameGroups(a, b []string) bool {
 	}
 	return slices.Equal(sorted(a), sorted(b))
 }
+
+func (d *Door) person(ctx context.Context, id string) (x people.Person, ok bool, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		x, ok = v.Person(id)
+		return nil
+	})
+	return x, ok, err
+}
