@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // make run plays the demo with a release's binary, also from an archive, if its checksum is right. It needs no Go then.
@@ -71,6 +73,42 @@ func TestRunWithoutModules(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || bytes.Count(out, []byte("\n")) != 2 || !bytes.Contains(out, []byte("module lookup disabled by GOPROXY=off")) || !bytes.Contains(out, []byte("set MUSTER_RELEASE")) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The quick build of make run plays the demo, and leaves out the libraries that the demo does not need. It says so where one of them is missing.
+func TestQuickBuild(t *testing.T) {
+	t.Parallel()
+	packages, err := exec.Command("go", "list", "-tags=quick", "-deps", "../cmd/muster").Output()
+	must(t, err)
+	for _, not := range []string{"go.opentelemetry.io/otel/sdk", "google.golang.org/grpc", "github.com/go-webauthn/webauthn", "charm.land/bubbletea", "github.com/musterhq/muster/internal/bench"} {
+		if bytes.Contains(packages, []byte(not)) {
+			t.Errorf("the quick build contains %s", not)
+		}
+	}
+	quick := filepath.Join(t.TempDir(), "muster")
+	runTool(t, ".", nil, "go", "build", "-tags=quick", "-trimpath", "-ldflags=-w", "-o", quick, "../cmd/muster")
+	run := func(environment []string, args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), quick, args...)
+		cmd.Env, cmd.Dir = cleanEnvironment(environment...), t.TempDir()
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(nil, "demo", "--exit", "--listen", porttest.Free(t)); err != nil {
+		t.Errorf("demo: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		environment, args []string
+		want              string
+	}{
+		{nil, []string{"--help"}, "make build compiles all commands into bin/muster"},
+		{nil, []string{"top"}, "unexpected argument top"},
+		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}, []string{"serve", "--dev", "--listen", "127.0.0.1:0"}, "this quick build of muster exports no telemetry: make build"},
+		{nil, []string{"serve", "--dev", "--listen", "127.0.0.1:0", "--audit-export", "otlp", "--otlp-endpoint", "http://127.0.0.1:1"}, "this quick build of muster exports no telemetry: make build"},
+	} {
+		if out, err := run(c.environment, c.args...); err == nil != (c.args[0] == "--help") || !strings.Contains(strings.Join(strings.Fields(out), " "), c.want) {
+			t.Errorf("%s: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ else
 	cd "$dir/muster"
 	phase compile scripts/run.sh --compile
 	# shellcheck disable=SC2086
-	phase demo bin/muster demo $DEMO_FLAGS # as run.sh continues; run.sh itself would check again what to compile
+	phase demo bin/quick/muster demo $DEMO_FLAGS # as run.sh continues; run.sh itself would check again what to compile
 fi
 
 echo

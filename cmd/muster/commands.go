@@ -1,6 +1,11 @@
+//go:build !quick
+
 package main
 
 import "github.com/musterhq/muster/internal/settings"
+
+// onlyQuick is empty, except in a quick build.
+const onlyQuick = ""
 
 // commandLine has the commands of muster and their flags.
 type commandLine struct {

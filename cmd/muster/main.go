@@ -69,7 +69,7 @@ func newParser(ctx context.Context, stdout io.Writer, env environment, sources *
 	cli.setDefaults(defaults)
 	return kong.New(&cli,
 		kong.Name("muster"),
-		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),
+		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."+onlyQuick),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(stdout, stdout),
 		kong.Exit(func(code int) { panic(helpShown{}) }),
