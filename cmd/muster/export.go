@@ -77,8 +77,11 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	client, err := c.client()
-	if err != nil {
+	if errors.Is(err, localdoor.ErrNoService) {
 		return fmt.Errorf("%w: an export needs the running service", err)
+	}
+	if err != nil {
+		return err
 	}
 	client.Reason = c.Reason
 	stream, err := client.Export(ctx, in)

@@ -89,9 +89,7 @@ func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, err
 		return nil, err
 	}
 	if exists { // a mistyped name must not make a data directory out of another one
-		if empty, err := datadir.IsEmpty(datadir.Options{Dir: a.Data, Key: key}); err != nil {
-			return nil, err
-		} else if empty {
+		if empty, err := datadir.IsEmpty(datadir.Options{Dir: a.Data, Key: key}); err == nil && empty { // what uses the directory explains its errors
 			return nil, fmt.Errorf("%s: it has no keys: it is not a data directory, or it is new", a.Data)
 		}
 	}
