@@ -374,19 +374,3 @@ func TestUnfinishedExamination(t *testing.T) {
 	cancel()
 	want(t, Examine(ctx, healthy(t)), "time", Failure, "remaining checks")
 }
-
-// A check of a disk that never answers, to which a pipe without a writer comes close, does not block the others.
-func TestCheckThatHangs(t *testing.T) {
-	t.Parallel()
-	c := healthy(t)
-	c.Settings.TLSCert, c.Settings.TLSKey = pipe(t), "/nowhere/key.pem"
-	var told []Finding
-	c.Tell = func(f Finding) { told = append(told, f) }
-	began := time.Now()
-	found := Examine(t.Context(), c)
-	want(t, found, "certificate", Failure, "did not finish within 11s", "network file system")
-	want(t, found, "InitSDK", Skipped)
-	if took := time.Since(began); took > 2*diskPatience || !slices.Equal(found, told) {
-		t.Errorf("after %v it told %+v, and found %+v", took, told, found)
-	}
-}
