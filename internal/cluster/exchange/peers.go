@@ -93,7 +93,7 @@ func (p *Peers) Execute(ctx context.Context, r *engine.Request) ([]byte, error) 
 	if len(body) > bodyMax {
 		return nil, &engine.Undecided{Refusal: domain.Refuse(domain.Invalid, "the request has %d bytes, at most %d can be sent to another node", len(body), bodyMax)}
 	}
-	return p.ask(ctx, execute, body)
+	return p.Ask(ctx, execute, body)
 }
 
 // Verify implements engine.Peers.
@@ -113,7 +113,7 @@ func (p *Peers) Index(ctx context.Context) (uint64, error) {
 		}
 		return number, err
 	}
-	body, err := p.ask(ctx, index, nil)
+	body, err := p.Ask(ctx, index, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -123,15 +123,17 @@ func (p *Peers) Index(ctx context.Context) (uint64, error) {
 	return binary.BigEndian.Uint64(body), nil
 }
 
-// ask asks the leader. If the connection is lost, the outcome is unknown; if there is none, nothing has happened.
-func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
+// Ask asks the leader one of the engine's questions, or one for which its Answer has a Handler. The error is that of the leader, ErrNotLeading if
+// nothing has happened, or ErrStopped if the outcome is unknown. If this node leads, Ask returns ErrNotLeading, because the caller has the answer
+// itself.
+func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, error) {
 	c, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	return c.AskFor(waiting, kind, body)
+	return c.AskFor(waiting, question, body)
 }
 
 // connect returns a connection to the current leader. Only one is opened at a time.
@@ -189,12 +191,6 @@ func (p *Peers) dialFor(ctx context.Context, address, node string) (net.Conn, er
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	return p.dial(ctx, address, node)
-}
-
-// Ask asks the leader a question for which its Answer has a Handler. The error is that of the Handler, ErrNotLeading if nothing has happened, or
-// ErrStopped if the outcome is unknown. If this node leads, Ask returns ErrNotLeading, because the caller has the answer itself.
-func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, error) {
-	return p.ask(ctx, question, body)
 }
 
 // AskFor is Ask of the node at the other end of this connection. Its errors are those of Peers.Ask.
