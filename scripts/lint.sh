@@ -18,3 +18,4 @@ for module in $(git ls-files --cached --others --exclude-standard go.mod '*/go.m
 		GOGC=off GOMEMLIMIT=1GiB go vet ./... # compiles everything; this is faster without garbage collection
 	)
 done
+go vet -tags=quick ./cmd/muster # the build of make run
