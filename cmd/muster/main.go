@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,8 +22,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
+	signal := context.Cause(ctx) // nil: none came
 	stop()
 	if err != nil {
+		if signal != nil {
+			err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), signal.Error()))
+		}
 		out := logsink.New(logOutput(os.Getenv("JOURNAL_STREAM"))) // the program can end even if the reader hangs
 		report(out, err)
 		os.Exit(1)
