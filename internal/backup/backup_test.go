@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -286,6 +289,44 @@ func TestTwoBackupsToOneFile(t *testing.T) {
 	text, _ := os.ReadFile(path) // it is compared
 	if err != nil || string(text) != "first" {
 		t.Errorf("the first backup: %v, %q", err, text)
+	}
+}
+
+// Of backups that begin at the same moment, at most one is written, and its file is whole, also after a command that was killed.
+func TestBackupsToOneFileAtTheSameMoment(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 200 {
+		path := filepath.Join(dir, strconv.Itoa(round))
+		if round%2 == 0 {
+			if err := os.WriteFile(path+partialSuffix, []byte("of a killed command"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var written []string
+		for i := range 4 {
+			all.Go(func() {
+				text := strings.Repeat(strconv.Itoa(i), 100)
+				_, err := WriteFile(t.Context(), path, 0, func(w io.Writer) (s Summary, err error) {
+					for range 4 {
+						_, err = io.WriteString(w, text)
+						runtime.Gosched()
+					}
+					return s, err
+				})
+				if err == nil {
+					mu.Lock()
+					written = append(written, strings.Repeat(text, 4))
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		text, err := os.ReadFile(path)
+		if len(written) > 1 || len(written) == 1 && (err != nil || string(text) != written[0]) || len(written) == 0 && err == nil {
+			t.Fatalf("round %d: %d were written, and the file is %.500q, %v", round, len(written), text, err)
+		}
 	}
 }
 

@@ -82,29 +82,41 @@ func mustNotExist(path string) error {
 // create creates and locks a partial file. It replaces the file of a command that was killed, and refuses that of a command that still writes it.
 func create(partial string) (*os.File, error) {
 	busy := domain.Refuse(domain.Conflict, "another command is writing %s", partial)
-	if runtime.GOOS != "windows" { // it does not remove a file that is open
-		if old, err := os.Open(partial); err == nil {
-			defer old.Close()
-			if !hold(old) {
-				return nil, busy
-			}
+	if runtime.GOOS == "windows" { // it does not remove a file that is open
+		if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
-	}
-	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if old, err := os.OpenFile(partial, os.O_RDWR, 0); err == nil { // to write, because network file systems lock no file that is only read
+		defer old.Close()
+		if !owns(old, partial) {
+			return nil, busy
+		}
+		if err := os.Remove(partial); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, fs.ErrExist) {
+		return nil, busy
 	}
-	held := hold(f)
-	own, err := f.Stat()
-	there, err2 := os.Lstat(partial)
-	if err := errors.Join(err, err2); err != nil || !held || !os.SameFile(own, there) { // another command replaced it before it was locked
+	if err == nil && !owns(f, partial) {
 		f.Close()
 		return nil, busy
 	}
-	return f, nil
+	return f, err
+}
+
+// owns locks a file and reports whether this command may then replace what has its name: only the holder of the lock removes or renames the file, so
+// the name is another file's only if that happened before the lock.
+func owns(f *os.File, name string) bool {
+	if !hold(f) {
+		return false
+	}
+	own, err := f.Stat()
+	named, err2 := os.Lstat(name)
+	return err == nil && err2 == nil && os.SameFile(own, named)
 }
 
 func ignoreClosed(err error) error {
