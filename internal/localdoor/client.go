@@ -79,7 +79,7 @@ func (c *Client) Runs(ctx context.Context, within time.Duration) (bool, error) {
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
 		return false, fmt.Errorf("%w: no answer from %s within %s", ErrHangs, c.file.Address, within)
 	}
-	if err != nil && !errors.Is(err, ErrNoService) { // an earlier release does not know this request, so it is asked for its keys
+	if err != nil && !refusedTheDial(err) { // an earlier release does not know this request, and its answer proves nothing, so it is asked for its keys
 		_, err = c.List(ctx)
 	}
 	return err == nil, nil
@@ -169,12 +169,18 @@ func (c *Client) send(ctx context.Context, path string, in any) (answer *http.Re
 	r.Header.Set(nonceHeader, nonce)
 	r.Header.Set(proofHeader, requestProof(key, c.file.Run, r.Method, path, date, nonce, body))
 	if answer, err = c.http.Do(r); err != nil {
-		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		if refusedTheDial(err) {
 			return nil, "", fmt.Errorf("%w: %w", ErrNoService, err)
 		}
 		return nil, "", fmt.Errorf("ask the service: %w", err)
 	}
 	return answer, nonce, nil
+}
+
+// refusedTheDial reports whether nothing listens at the address.
+func refusedTheDial(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial"
 }
 
 // readAnswer reads and verifies an answer that is not a stream.

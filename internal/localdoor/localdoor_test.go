@@ -160,10 +160,20 @@ func TestRefusedChangesAreRecorded(t *testing.T) {
 func TestRuns(t *testing.T) {
 	h := newHouse(t)
 	c := h.client(t)
+	by := c.http.Transport
+	c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Path == runsPath {
+			r.URL.Path = "/v1/unknown"
+		}
+		return by.RoundTrip(r)
+	})
+	if runs, err := c.Runs(t.Context(), time.Minute); !runs || err != nil {
+		t.Errorf("a service of a release that does not know the request: runs %t, %v", runs, err)
+	}
 	if err := h.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	asked, by := 0, c.http.Transport
+	asked := 0
 	c.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { asked++; return by.RoundTrip(r) })
 	if runs, err := c.Runs(t.Context(), time.Minute); !runs || err != nil || asked != 1 {
 		t.Errorf("a service whose engine has stopped: runs %t, %v, after %d requests", runs, err, asked)
