@@ -97,10 +97,10 @@ stale() {
 compile() {
 	local all n flags=(-trimpath)
 	command -v go >/dev/null || fail "Go is needed to compile: https://go.dev/dl, or set MUSTER_RELEASE to the file of a release"
-	binary=bin/muster
+	binary=bin/muster$(go env GOEXE)
 	stale "${flags[@]}"
 	if ((n > all / 2)); then
-		binary=bin/quick/muster
+		binary=bin/quick/muster$(go env GOEXE)
 		flags+=(-tags=quick "-gcflags=all=-l -dwarf=false -d=ssa/prove/off" -ldflags=-w)
 		stale "${flags[@]}"
 	fi

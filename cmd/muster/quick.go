@@ -15,6 +15,7 @@ type commandLine struct {
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
 	Agent       agentCommand       `cmd:"" help:"Run the host agent, which starts and watches game servers."`
 	Hosts       hostsCommand       `cmd:"" help:"Hosts with an agent: join, list, drain and revoke them."`
+	Logs        logsCommand        `cmd:"" help:"Print the output of a server process on a host with muster agent, and follow it."`
 	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
 	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`
 	Version     versionCommand     `cmd:"" help:"Show the version."`
