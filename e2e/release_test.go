@@ -6,7 +6,7 @@ import (
 )
 
 // releaseBytesMax is the maximum size of a release's binary. It preserves the reduction in docs/decisions/0108-methods-that-nothing-calls.md.
-const releaseBytesMax = 56_000_000
+const releaseBytesMax = 56_500_000
 
 func TestSizeOfARelease(t *testing.T) {
 	info, err := os.Stat(musterBinary)
