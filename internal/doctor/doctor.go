@@ -75,7 +75,8 @@ type step struct {
 	run   func(*examination, context.Context)
 }
 
-// Limits of the checks that read or write files, whose disk may never answer. The other checks wait for the network only, and the examination limits them.
+// Limits of the checks that read or write files, whose disk may never answer. The other checks wait for the network, and with --dev read the
+// file of the authority; the examination limits them.
 const (
 	diskPatience = 10 * time.Second
 	seekPatience = 20 * time.Second // also asks the service on this machine

@@ -115,7 +115,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, pattern := d.routes.Handler(r); pattern == "" && r.Method != http.MethodPost { // only callers of this door learn which paths it has
+	if _, pattern := d.routes.Handler(r); pattern == "" && r.Method != http.MethodPost { // such as an unknown path, which only callers of this door are told
 		d.looking(d.routes.ServeHTTP)(w, r)
 		return
 	}

@@ -144,7 +144,7 @@ var options = []Option{
 	{sectionGame, "strictPlayers", AtOnce, false, "true: the GameLift API refuses tickets and player sessions for players who are in a party, search or game of player flow. false: it takes them, and they may end the player's search.",
 		no(func(c *Config) *bool { return &c.Games.LaxPlayers })},
 
-	{sectionPenalty, "mode", AtOnce, false, "OFF: offences are not counted. REPORT_ONLY: the studio gets events, and no player is locked. ENFORCE: locked players cannot search.",
+	{sectionPenalty, "mode", AtOnce, false, "OFF: offences are not counted. REPORT_ONLY: the studio gets events, and offences lock no player. ENFORCE: offences lock players, who then cannot search. Locks of operators and requeueLock apply in every mode.",
 		choice(func(c *Config) *PenaltyMode { return &c.Penalties.Mode }, []PenaltyMode{PenaltiesOff, PenaltiesReported, PenaltiesEnforced}, "OFF", "REPORT_ONLY", "ENFORCE")},
 	{sectionPenalty, "dodgeSteps", AtOnce, false, "Locks for leaving a match before its game: the first for the first offence, the last for all further ones. 0s is a warning.",
 		steps(func(c *Config) *[]time.Duration { return &c.Penalties.DodgeSteps })},
