@@ -16,7 +16,7 @@ if ((${#missing[@]})); then
 fi
 
 export GOWORK=off PACKAGE_TOOLS=required
-[[ -x bin/muster ]] || make --no-print-directory build
+make --no-print-directory build
 go test -count=1 -timeout=30m ./cmd/muster -run '^(TestCompletions|TestManualPages)$'
 (cd scripts/release && go test -count=1 -timeout=30m ./...)
 (cd scripts/charts && go mod tidy -diff && go vet ./... && go test -count=1 -timeout=30m ./...)

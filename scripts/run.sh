@@ -9,7 +9,7 @@
 # It never fetches a release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0
+export CGO_ENABLED=0 GOWORK=off # as make build, which would otherwise compile some packages again
 
 say() { printf 'make run: %s\n' "$*"; }
 fail() {
