@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"unicode/utf8"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/logsink"
 	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
@@ -43,12 +43,8 @@ const eventMax = 30_000
 // Write implements io.Writer. p has one line, or several that belong together.
 func (e *events) Write(p []byte) (int, error) {
 	text := strings.ToValidUTF8(strings.TrimSuffix(string(p), "\n"), "\uFFFD")
-	if len(text) > eventMax {
-		end := eventMax
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = fmt.Sprintf("%s… (%d bytes more)", text[:end], len(text)-end)
+	if begin := excerpt.Begin(text, eventMax); begin != text {
+		text = fmt.Sprintf("%s… (%d bytes more)", begin, len(text)-len(begin))
 	}
 	if err := e.record(logsink.Level(p), text); err != nil {
 		return 0, err
