@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/engine"
@@ -130,7 +131,7 @@ func Open(c Config) (*Door, error) {
 	}
 	go func() {
 		defer close(d.served)
-		if err := d.server.Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
+		if err := d.server.Serve(connlimit.AtMost(l, connectionsMax)); !errors.Is(err, http.ErrServerClosed) {
 			c.Log.Error("the local port for commands failed: commands with --data cannot reach this service", "error", err)
 		}
 	}()

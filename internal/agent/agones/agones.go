@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -90,7 +91,7 @@ func listen(port int) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limited(l, connectionsMax), nil
+	return connlimit.AtMost(l, connectionsMax), nil
 }
 
 // Close ends the interface, but keeps the file for the next agent. It does nothing for a nil Process.

@@ -1,8 +1,6 @@
 package agones
 
 import (
-	"net"
-	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/rate"
@@ -28,37 +26,3 @@ var callRate = rate.PerSecond(100, 300)
 
 // turnRate bounds changes of the state, because each is reported to the service and saved to disk.
 var turnRate = rate.PerSecond(2, 20)
-
-// limited accepts at most n concurrent connections. It closes any further one at once, because a client that waited would not see why.
-func limited(l net.Listener, n int) net.Listener { return &limit{l, make(chan struct{}, n)} }
-
-type limit struct {
-	net.Listener
-	slots chan struct{}
-}
-
-func (l *limit) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.slots <- struct{}{}:
-			return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.slots })}, nil
-		default:
-			c.Close()
-		}
-	}
-}
-
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-func (c *counted) Close() error {
-	err := c.Conn.Close()
-	c.leave()
-	return err
-}
