@@ -9,11 +9,7 @@ const onlyQuick = ""
 
 // commandLine has the commands of muster and their flags.
 type commandLine struct {
-	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables override it, and flags override both."`
-
-	Serve       serveCommand       `cmd:"" help:"Run the service."`
-	Agent       agentCommand       `cmd:"" help:"Run the host agent, which starts and watches game servers."`
-	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
+	basics
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from, or check a settings file."`
 	Reload      reloadCommand      `cmd:"" help:"Reload the settings of the running service and the files that they name, and show what changed and what needs a restart."`
 	Doctor      doctorCommand      `cmd:"" help:"Examine this machine, the settings and the service, and show each problem with its fix."`
@@ -52,11 +48,10 @@ type commandLine struct {
 	Hosts       hostsCommand       `cmd:"" help:"Hosts with an agent: join, list, drain and revoke them."`
 	People      peopleCommand      `cmd:"" help:"People who sign in: the service's own people with their passkeys, and everyone's sign-in sessions."`
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
-	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
-	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`
-	Completion  completionCommand  `cmd:"" help:"Print the completion script for a shell."`
-	Man         manCommand         `cmd:"" help:"Write the manual pages into a directory."`
-	Version     versionCommand     `cmd:"" help:"Show the version."`
+	arenaCommands
+	Completion completionCommand `cmd:"" help:"Print the completion script for a shell."`
+	Man        manCommand        `cmd:"" help:"Write the manual pages into a directory."`
+	Version    versionCommand    `cmd:"" help:"Show the version."`
 }
 
 // setDefaults sets the defaults of the commands that take the settings of the service.

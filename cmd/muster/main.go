@@ -18,6 +18,21 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
+// basics has the flag of all commands, and the commands that start something, in every build.
+type basics struct {
+	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables override it, and flags override both."`
+
+	Serve serveCommand `cmd:"" help:"Run the service."`
+	Agent agentCommand `cmd:"" help:"Run the host agent, which starts and watches game servers."`
+	Demo  demoCommand  `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
+}
+
+// arenaCommands has the demo's programs, in every build.
+type arenaCommands struct {
+	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
+	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
