@@ -3,13 +3,17 @@ package e2e
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // bundleAt returns the files of a support bundle by name.
@@ -108,5 +112,23 @@ func TestSupportBundle(t *testing.T) {
 	clean(files)
 	if !strings.Contains(files["service-down.txt"], "no service answers") || !strings.Contains(files["data-directory.json"], `"journal"`) || files["settings.txt"] == "" || files["doctor.json"] == "" {
 		t.Errorf("while the service is down: %v", files)
+	}
+}
+
+// A bundle is made although a disk never answers, to which a pipe without a writer comes close, and says what is missing for that reason.
+func TestSupportBundleOfASilentDisk(t *testing.T) {
+	t.Parallel()
+	data, out := t.TempDir(), filepath.Join(t.TempDir(), "bundle.tar.gz")
+	must(t, syscall.Mkfifo(filepath.Join(data, "service.json"), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, musterBinary, "support-bundle", "--data", data, "--listen", "127.0.0.1:1", "--out", out)
+	cmd.Env = cleanEnvironment()
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	files := bundleAt(t, out)
+	if !strings.Contains(files["service-down.txt"], "a disk does not answer") || files["data-directory.json"] == "" || files["settings.txt"] == "" || files["doctor.json"] == "" {
+		t.Errorf("got %v", files)
 	}
 }

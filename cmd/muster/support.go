@@ -30,6 +30,9 @@ type supportCommand struct {
 	Profile   string        `placeholder:"NAME" with:"server" help:"AWS profile whose access key or sign-in is used for --server."`
 }
 
+// filesPatience limits the time for finding the service, and then for looking at the files of the data directory, whose disk may not answer.
+const filesPatience = 10 * time.Second
+
 // doctorPatience limits the total time of the doctor's checks.
 const doctorPatience = time.Minute
 
@@ -95,42 +98,54 @@ func (c *supportCommand) gather(ctx context.Context, env environment) (*support.
 		parts.Join(theirs.All)
 		return parts, nil
 	}
-	if err := mustExist(c.Data); err != nil {
-		return nil, err
-	}
 	theirs, err := c.ofService(ctx)
 	var hangs error
 	if errors.Is(err, localdoor.ErrHangs) {
 		hangs = err
 	}
 	switch {
-	case errors.Is(err, localdoor.ErrNoService), errors.Is(err, localdoor.ErrHangs):
+	case errors.Is(err, localdoor.ErrNoService), errors.Is(err, localdoor.ErrHangs), errors.Is(err, support.ErrNoAnswer):
 		parts.Add("service-down.txt", "the service did not answer: there is no log, no profile and no state in this bundle", []byte(err.Error()+"\n"))
 	case err != nil:
 		return nil, err
 	}
 	parts.Join(theirs.All)
 	secrets := c.Settings.Secrets()
+	reading, cancel := context.WithTimeout(ctx, filesPatience)
+	defer cancel()
 	if err != nil {
 		parts.Add("settings.txt", "every setting as muster serve would have it; values that may contain a secret are shown as \"set\"", support.SettingsText(settings.Loaded{Settings: c.Settings}))
-		parts.Machine("machine-of-the-command.json", c.Data)
+		parts.Machine(reading, "machine-of-the-command.json", c.Data)
 	}
-	parts.Directory(c.Data)
+	parts.Directory(reading, c.Data)
 	parts.Add("doctor.json", "what muster doctor finds", support.Scrub(c.examine(ctx, hangs), secrets))
-	return parts, nil
+	return parts, ctx.Err()
 }
 
+// ofService returns the parts from the service that runs on the data directory.
 func (c *supportCommand) ofService(ctx context.Context) (p support.Parts, err error) {
+	reading, cancel := context.WithTimeout(ctx, filesPatience)
+	defer cancel()
+	client, err := support.Await(reading, c.client)
+	if err != nil {
+		return p, err
+	}
+	client.Reason = c.Reason
+	return client.SupportBundle(ctx, c.Processor)
+}
+
+func (c *supportCommand) client() (*localdoor.Client, error) {
+	if err := mustExist(c.Data); err != nil {
+		return nil, err
+	}
 	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
 	client, err := data.client()
 	if err != nil {
 		if _, missing := os.Stat(c.Data + "/cell.secret"); os.IsNotExist(missing) {
 			err = fmt.Errorf("%w: %w", localdoor.ErrNoService, err) // a directory that was never initialized, or has lost its secret
 		}
-		return p, err
 	}
-	client.Reason = c.Reason
-	return client.SupportBundle(ctx, c.Processor)
+	return client, err
 }
 
 // examine runs the doctor's checks except the trial of a server process.

@@ -9,9 +9,12 @@ import (
 	"archive/tar"
 	"cmp"
 	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +57,53 @@ func (p *Parts) Add(name, about string, content []byte) {
 // Fail records that a part could not be made.
 func (p *Parts) Fail(name string, err error) {
 	p.Add(name+".error.txt", "why there is no "+name, []byte(err.Error()+"\n"))
+}
+
+// untilGivenUp is the time between the end of a context and the end of a wait, so that what needs less is never missing.
+const untilGivenUp = time.Second
+
+// ErrNoAnswer is the error of a wait that was given up.
+var ErrNoAnswer = errors.New("it took too long: a disk does not answer, or the service hangs")
+
+// Await returns the result of get, or ErrNoAnswer soon after the context ends: no context ends a system call to a disk that does not answer. A panic becomes an error, because a
+// bundle is wanted most from a service of which a part does not work.
+func Await[T any](ctx context.Context, get func() (T, error)) (result T, err error) {
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var x outcome
+		defer func() {
+			if p := recover(); p != nil {
+				x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+			done <- x
+		}()
+		x.result, x.err = get()
+	}()
+	select {
+	case x := <-done:
+		return x.result, x.err
+	case <-ctx.Done():
+	}
+	select {
+	case x := <-done:
+		return x.result, x.err
+	case <-time.After(untilGivenUp):
+		return result, ErrNoAnswer
+	}
+}
+
+// Make adds a part with the content that content returns, or says why there is none. It waits for the content as Await does.
+func (p *Parts) Make(ctx context.Context, name, about string, content func() ([]byte, error)) {
+	made, err := Await(ctx, content)
+	if err != nil {
+		p.Fail(name, err)
+		return
+	}
+	p.Add(name, about, made)
 }
 
 // Join adds the parts of another half.

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -21,19 +22,21 @@ var machineFiles = []string{
 }
 
 // Machine adds the facts of this machine and process. dir is the data directory, for the space on its disk.
-func (p *Parts) Machine(name, dir string) {
-	facts := map[string]any{"process": runtimeFacts()}
-	if usage, err := vfs.Default.GetDiskUsage(dir); err == nil {
-		facts["disk"] = map[string]uint64{"freeBytes": usage.AvailBytes, "totalBytes": usage.TotalBytes}
-	}
-	files := map[string][]string{}
-	for _, path := range machineFiles {
-		if text, ok := readStart(path); ok {
-			files[path] = strings.Split(strings.TrimSpace(text), "\n")
+func (p *Parts) Machine(ctx context.Context, name, dir string) {
+	p.Make(ctx, name, "operating system, limits, memory and disk, and what the Go runtime reports about this process", func() ([]byte, error) {
+		facts := map[string]any{"process": runtimeFacts()}
+		if usage, err := vfs.Default.GetDiskUsage(dir); err == nil {
+			facts["disk"] = map[string]uint64{"freeBytes": usage.AvailBytes, "totalBytes": usage.TotalBytes}
 		}
-	}
-	facts["files"] = files
-	p.JSON(name, "operating system, limits, memory and disk, and what the Go runtime reports about this process", facts)
+		files := map[string][]string{}
+		for _, path := range machineFiles {
+			if text, ok := readStart(path); ok {
+				files[path] = strings.Split(strings.TrimSpace(text), "\n")
+			}
+		}
+		facts["files"] = files
+		return indented(facts)
+	})
 }
 
 func readStart(path string) (string, bool) {
@@ -46,14 +49,9 @@ func readStart(path string) (string, bool) {
 	return string(text), err == nil
 }
 
-// JSON adds a value as indented JSON.
-func (p *Parts) JSON(name, about string, value any) {
-	content, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		p.Fail(name, err)
-		return
-	}
-	p.Add(name, about, append(content, '\n'))
+func indented(value any) ([]byte, error) {
+	text, err := json.MarshalIndent(value, "", "  ")
+	return append(text, '\n'), err
 }
 
 // directoryEntriesMax limits the number of files that Directory visits.
@@ -68,7 +66,11 @@ type part struct {
 }
 
 // Directory adds the number and size of the files in each part of the data directory. It reads no content, and works while the service is down.
-func (p *Parts) Directory(dir string) {
+func (p *Parts) Directory(ctx context.Context, dir string) {
+	p.Make(ctx, "data-directory.json", "the parts of the data directory: number, size and age of their files, and no content", func() ([]byte, error) { return sizes(dir) })
+}
+
+func sizes(dir string) ([]byte, error) {
 	parts, seen, cut := map[string]*part{}, 0, false
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
@@ -100,8 +102,7 @@ func (p *Parts) Directory(dir string) {
 		return nil
 	})
 	if err != nil {
-		p.Fail("data-directory.json", err)
-		return
+		return nil, err
 	}
-	p.JSON("data-directory.json", "the parts of the data directory: number, size and age of their files, and no content", map[string]any{"parts": parts, "cut": cut})
+	return indented(map[string]any{"parts": parts, "cut": cut})
 }

@@ -33,38 +33,32 @@ type Source struct {
 	Now      func() time.Time                       // the time of the state
 }
 
-// gatherMax limits the duration of Gather, in addition to the CPU profile.
-const gatherMax = 20 * time.Second
+// gatherMax limits the time for the parts that read the state or the disk. If both are silent, each further part is given up after another second.
+const gatherMax = 5 * time.Second
 
 // Gather makes the service's half of a bundle.
 func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
-	ctx, cancel := context.WithTimeout(ctx, gatherMax+min(processor, CPUMax))
+	limited, cancel := context.WithTimeout(ctx, gatherMax)
 	defer cancel()
 	p := &Parts{}
-	p.JSON("version.json", "release and build", versionFacts(s.Version))
+	p.Make(limited, "version.json", "release and build", func() ([]byte, error) { return indented(versionFacts(s.Version)) })
 	p.Add("settings.txt", "every setting with its value and where that comes from; values that may contain a secret are shown as \"set\"", SettingsText(s.Settings))
-	if overview, err := s.Overview(ctx); err != nil {
-		p.Fail("overview.json", err)
-	} else {
-		p.JSON("overview.json", "what needs attention, totals, health, and the cluster", overview)
-	}
-	p.JSON("state.json", "numbers of the journal, the archive and the state", s.Facts())
+	p.Make(limited, "overview.json", "what needs attention, totals, health, and the cluster", func() ([]byte, error) {
+		overview, err := s.Overview(limited)
+		if err != nil {
+			return nil, err
+		}
+		return indented(overview)
+	})
+	p.Make(limited, "state.json", "numbers of the journal, the archive and the state", func() ([]byte, error) { return indented(s.Facts()) })
 	if s.Log != nil {
 		p.Add("log.txt", "the last lines of the log, up to 1 MiB", s.Log.Lines())
 	}
-	if text, err := metricsText(s.Metrics); err != nil {
-		p.Fail("metrics.txt", err)
-	} else {
-		p.Add("metrics.txt", "the answer of /metrics", text)
-	}
+	p.Make(limited, "metrics.txt", "the answer of /metrics", func() ([]byte, error) { return metricsText(s.Metrics) })
 	if s.Series != nil {
-		if text, err := seriesText(s.Series, s.Now()); err != nil {
-			p.Fail("series.csv", err)
-		} else {
-			p.Add("series.csv", "stored metrics of the last three hours, by quarters of an hour", text)
-		}
+		p.Make(limited, "series.csv", "stored metrics of the last three hours, by quarters of an hour", func() ([]byte, error) { return seriesText(s.Series, s.Now()) })
 	}
-	p.Machine("machine.json", s.Dir)
+	p.Machine(limited, "machine.json", s.Dir)
 	p.Profile(ctx, processor)
 	p.scrub(s.Settings.Secrets())
 	return p

@@ -135,7 +135,7 @@ func TestSecretsStayOut(t *testing.T) {
 		},
 		Facts: func() map[string]any { return map[string]any{"failure": "dial " + s.Objects} },
 	}, 0)
-	p.Directory(dir)
+	p.Directory(t.Context(), dir)
 	var b bytes.Buffer
 	if err := p.Write(&b, made, "1.0"); err != nil {
 		t.Fatal(err)
@@ -171,5 +171,30 @@ func TestProcessorProfile(t *testing.T) {
 	}
 	if names["cpu.pprof"] == 0 || names["heap.pprof"] == 0 || names["mutex.pprof"] == 0 {
 		t.Errorf("got %v", names)
+	}
+}
+
+// What a disk or a stuck lock keeps is missing from the bundle, with the reason; everything else is there.
+func TestSilentParts(t *testing.T) {
+	t.Parallel()
+	silent := make(chan struct{})
+	defer close(silent)
+	began := time.Now()
+	p := Gather(t.Context(), &Source{
+		Settings: settings.Loaded{Settings: settings.Defaults(), From: func(string) string { return "" }}, Dir: t.TempDir(), Metrics: prometheus.NewRegistry(),
+		Overview: func(context.Context) (any, error) { <-silent; return nil, nil },
+		Facts:    func() map[string]any { panic("broken") },
+	}, 0)
+	if took := time.Since(began); took > 2*gatherMax {
+		t.Errorf("it took %v", took)
+	}
+	files := map[string]string{}
+	for _, x := range p.All {
+		files[x.Name] = string(x.Content)
+	}
+	for name, want := range map[string]string{"overview.json.error.txt": "a disk does not answer", "state.json.error.txt": "panic: broken", "machine.json": "heapBytes", "goroutine.txt": "TestSilentParts"} {
+		if !strings.Contains(files[name], want) {
+			t.Errorf("%s has no %q: %.300s", name, want, files[name])
+		}
 	}
 }
