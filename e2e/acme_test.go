@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen/acmetest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The binary gets its certificate from an authority, requires TLS from then on, serves game servers and clients over it, and has the certificate
@@ -32,7 +33,7 @@ func TestCertificateByACME(t *testing.T) {
 		answer.Body.Close()
 		return answer.StatusCode == http.StatusOK && answer.Header.Get("Strict-Transport-Security") != ""
 	}
-	eventually(t, "an answer over TLS", healthy)
+	waittest.Until(t, "an answer over TLS", healthy)
 	_, err := linkclient.Dial(t.Context(), linkclient.Options{URL: "wss://" + listen, Process: "p", Compute: "c", Fleet: "fleet-1", Token: "t", TLS: trusted})
 	if err == nil || !strings.Contains(err.Error(), "compute c is not registered") {
 		t.Errorf("a game server over TLS: %v, want the refusal of an unknown compute", err)

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // hostAgent is the connection of a host agent. It keeps all messages that it receives.
@@ -59,7 +61,7 @@ func (a *hostAgent) golden(name string, replace ...string) {
 
 func (a *hostAgent) until(part string) {
 	a.t.Helper()
-	eventually(a.t, "the agent to receive "+part, func() bool {
+	waittest.Until(a.t, "the agent to receive "+part, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return strings.Contains(a.got, part)
@@ -97,7 +99,7 @@ func TestOfficialAgentConversation(t *testing.T) {
 	must(t, server.Heartbeat(ctx, true))
 	a.until(`{"Action":"NotifyProcessRegistered","ProcessId":"` + process + `","LogPaths":["/nonexistent"]}`)
 	game := p.createGameSession(2)
-	eventually(t, "the game session to be pushed", func() bool { return (<-server.pushes).action == "CreateGameSession" })
+	waittest.Until(t, "the game session to be pushed", func() bool { return (<-server.pushes).action == "CreateGameSession" })
 	must(t, server.ActivateGameSession(ctx, *game.GameSessionId))
 	a.until(`{"Action":"NotifyGameSessionActivated","ProcessId":"` + process + `","GameSessionId":"` + *game.GameSessionId + `"}`)
 	_, err := api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("Ann")})
@@ -170,5 +172,5 @@ func TestAttackAgentDoor(t *testing.T) {
 	}
 	_, err = api.RegisterCompute(t.Context(), &gamelift.RegisterComputeInput{FleetId: &p.fleet, ComputeName: &p.compute, IpAddress: aws.String("127.0.0.1"), Location: &p.location})
 	must(t, err)
-	eventually(t, "the connection of the registration before to end", a.ended)
+	waittest.Until(t, "the connection of the registration before to end", a.ended)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // agonesHost is a host whose agent serves the Agones SDK's interface to js/agones-server.js.
@@ -140,7 +141,7 @@ func (g *agonesGame) seen() agonesSeen {
 func (g *agonesGame) until(what string, is func(agonesSeen) bool) agonesSeen {
 	g.t.Helper()
 	var seen agonesSeen
-	eventually(g.t, what, func() bool { seen = g.seen(); return is(seen) })
+	waittest.Until(g.t, what, func() bool { seen = g.seen(); return is(seen) })
 	return seen
 }
 
@@ -191,13 +192,13 @@ func TestAgonesServer(t *testing.T) {
 	game.counts()
 	h.rest(seen.Environment["AGONES_SDK_HTTP_PORT"])
 
-	eventually(t, "the label in the state of the agent", func() bool {
+	waittest.Until(t, "the label in the state of the agent", func() bool {
 		text, err := os.ReadFile(filepath.Join(h.dir, "state", "agones", meta.Name+".json"))
 		return err == nil && strings.Contains(string(text), `"agones.dev/sdk-rest":"yes"`)
 	})
 	agent.kill() // and another one takes over
 	h.agent()
-	eventually(t, "the next agent to answer", func() bool { _, code := game.call("sdk", "setLabel", "after", "agent"); return code == 0 })
+	waittest.Until(t, "the next agent to answer", func() bool { _, code := game.call("sdk", "setLabel", "after", "agent"); return code == 0 })
 	again := game.until("the label that was set before and the one after", func(s agonesSeen) bool {
 		labels := s.GameServer.ObjectMeta.LabelsMap
 		return value(labels, "agones.dev/sdk-rest") == "yes" && value(labels, "agones.dev/sdk-after") == "agent"
@@ -231,7 +232,7 @@ func TestAgonesServer(t *testing.T) {
 	_, err := h.api().TerminateGameSession(t.Context(), &gamelift.TerminateGameSessionInput{GameSessionId: third.GameSessionId, TerminationMode: types.TerminationModeTriggerOnProcessTerminate})
 	must(t, err)
 	h.untilGameSession(*third.GameSessionId, types.GameSessionStatusTerminated)
-	eventually(t, "the game server to see the end", func() bool {
+	waittest.Until(t, "the game server to see the end", func() bool {
 		logs, err := filepath.Glob(filepath.Join(h.dir, "state", "logs", "*", "output.log"))
 		must(t, err)
 		return slices.ContainsFunc(logs, func(path string) bool {

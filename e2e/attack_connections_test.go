@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // attackDescriptors is the descriptor limit that the service has under attacks on its connections: what many systems allow.
@@ -202,7 +204,7 @@ func TestAttackSlowConnectionsEnd(t *testing.T) {
 			}
 			h := &honestWriter{t: t, api: s.in(t).freshClient(admin), label: strings.ReplaceAll(name, " ", "-")}
 			h.write(5)
-			eventually(t, "the service to close connections that have presented no credential", func() bool { return a.open.Load() == 0 })
+			waittest.Until(t, "the service to close connections that have presented no credential", func() bool { return a.open.Load() == 0 })
 			h.write(1)
 			h.check(admin)
 		})
@@ -222,7 +224,7 @@ func TestAttackIdleKeepAlive(t *testing.T) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	ended := false
-	eventually(t, "an answer that ends the connection", func() bool {
+	waittest.Until(t, "an answer that ends the connection", func() bool {
 		_, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 		must(t, err)
 		answer, err := http.ReadResponse(in, nil)
@@ -278,7 +280,7 @@ func TestAttackIdleTLS(t *testing.T) {
 	}
 	h := &honestWriter{t: t, api: admin, label: "tls"}
 	h.write(5)
-	eventually(t, "silent TLS connections to be closed", func() bool { return open.Load() == 0 })
+	waittest.Until(t, "silent TLS connections to be closed", func() bool { return open.Load() == 0 })
 	h.write(5)
 }
 

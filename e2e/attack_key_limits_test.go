@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // limitedKey makes a key with more flags of muster keys create.
@@ -133,7 +135,7 @@ func TestRotateAccessKey(t *testing.T) {
 	if !strings.Contains(out, "127.0.0.0/8") {
 		t.Errorf("the successor is %s", out)
 	}
-	eventually(t, "the old key expires", func() bool { return hasCode(s.from("", next, nextSecret, ""), "ExpiredTokenException") })
+	waittest.Until(t, "the old key expires", func() bool { return hasCode(s.from("", next, nextSecret, ""), "ExpiredTokenException") })
 	out, err = s.remote(admin, adminSecret, "keys", "list")
 	must(t, err)
 	if row := regexp.MustCompile(`(?m)^` + next + `.*$`).FindString(out); !strings.Contains(row, "expired") || !strings.Contains(row, "replaced by MUST") {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // productionPlace returns a place in a service without --dev, with an access key for game servers that sign.
@@ -134,7 +135,7 @@ func TestAttackTokenSurvivesDeregistration(t *testing.T) {
 	}
 	_, err = p.link("intruder", shows(leaked))
 	linkRefused(t, "the leaked token", err)
-	eventually(t, "the intruder's connection to end", func() bool { return intruder.Activate(ctx, 7777) != nil })
+	waittest.Until(t, "the intruder's connection to end", func() bool { return intruder.Activate(ctx, 7777) != nil })
 	p.kill()
 	p.start()
 	_, err = p.link("intruder", shows(leaked))
@@ -161,7 +162,7 @@ func TestAttackLeakedTokenIsRotated(t *testing.T) {
 		return string(out), err
 	}
 	backend, backendSecret := p.key("backend")
-	eventually(t, "the new key to be known", func() bool {
+	waittest.Until(t, "the new key to be known", func() bool {
 		out, err := rotate(backend, backendSecret)
 		if err == nil {
 			t.Fatalf("a backend rotated a token: %s", out)
@@ -175,7 +176,7 @@ func TestAttackLeakedTokenIsRotated(t *testing.T) {
 	if out, err := rotate(keyID, secret); err != nil {
 		t.Fatalf("rotate-token: %v\n%s", err, out)
 	}
-	eventually(t, "the intruder's connection to end", func() bool { return intruder.Heartbeat(ctx, true) != nil })
+	waittest.Until(t, "the intruder's connection to end", func() bool { return intruder.Heartbeat(ctx, true) != nil })
 	_, err = p.link("intruder", shows(leaked))
 	linkRefused(t, "the leaked token", err)
 	out, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})

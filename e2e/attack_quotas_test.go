@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A backend with an endless loop, and with as many temporary credentials as it likes, is refused at its quota. The refusal names the quota, what the backend holds, the
@@ -147,7 +149,7 @@ func TestAttackJoinTokenWithoutEnd(t *testing.T) {
 	}
 	computes := func(names ...string) {
 		t.Helper()
-		eventually(t, fmt.Sprint("one of ", names, " to be a compute"), func() bool {
+		waittest.Until(t, fmt.Sprint("one of ", names, " to be a compute"), func() bool {
 			out, err := admin.ListCompute(t.Context(), &gamelift.ListComputeInput{FleetId: &p.fleet})
 			must(t, err)
 			return slices.ContainsFunc(out.ComputeList, func(c types.Compute) bool { return slices.Contains(names, *c.ComputeName) })
@@ -167,7 +169,7 @@ func TestAttackJoinTokenWithoutEnd(t *testing.T) {
 
 	hosts("revoke", "rack-1")
 	computes("rack-2", "rack-3", "rack-4")
-	eventually(t, "an agent that was refused to join", func() bool {
+	waittest.Until(t, "an agent that was refused to join", func() bool {
 		table := hosts()
 		return strings.Contains(table, "rack-3") || strings.Contains(table, "rack-4")
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A backend's key cannot use the service as a scanner: the service calls webhooks at public addresses only, and reveals nothing about
@@ -72,7 +73,7 @@ func TestAttackWebhooksScan(t *testing.T) {
 	if status, o, err := post(t, http.DefaultClient, s.url()+"/playerflow/v1/player/Party.CreateParty", `{}`, "Authorization", "Bearer "+o.text("access_token")); err != nil || status != 200 {
 		t.Fatalf("%d %v %v", status, o, err)
 	}
-	eventually(t, "all webhooks to have failed, with the same words", func() bool {
+	waittest.Until(t, "all webhooks to have failed, with the same words", func() bool {
 		_, o := call("Events.List", `{}`)
 		said, failed := map[string]bool{}, 0
 		for _, each := range o["subscriptions"].([]any) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // rsyslog is Debian's receiver of syslog, over TLS, which writes each message before it reads the next.
@@ -110,7 +111,7 @@ func checkExported(t *testing.T, s *service, id, secret string, got func() []aud
 		must(t, json.Unmarshal([]byte(line), &d))
 		want[d.No] = d.Hash
 	}
-	eventually(t, "the receiver has every entry", func() bool { all := got(); return len(all) > 0 && all[len(all)-1].No >= uint64(len(want)) })
+	waittest.Until(t, "the receiver has every entry", func() bool { all := got(); return len(all) > 0 && all[len(all)-1].No >= uint64(len(want)) })
 	for i, d := range got() {
 		if hash, ok := want[d.No]; d.No != uint64(i+1) || ok && d.Hash != hash {
 			t.Errorf("message %d is entry %d: %+v", i, d.No, d)
@@ -136,14 +137,14 @@ func TestAuditExport(t *testing.T) {
 		}
 	}
 	create(30)
-	eventually(t, "the first entries arrive", func() bool { all, _ := r.entries(); return len(all) > 10 })
+	waittest.Until(t, "the first entries arrive", func() bool { all, _ := r.entries(); return len(all) > 10 })
 	create(10)
 	r.kill()
 	create(30)
 	s.kill()
 	s.start()
 	create(10)
-	eventually(t, "the log says that entries wait", func() bool {
+	waittest.Until(t, "the log says that entries wait", func() bool {
 		return strings.Contains(s.logs.String(), "receiver of the audit log does not accept entries")
 	})
 	r.start()
@@ -178,7 +179,7 @@ func TestClusterAuditExport(t *testing.T) {
 	nodes := threeNodes(t, "--audit-export", target)
 	create := func(at *service, name string) {
 		t.Helper()
-		eventually(t, "a location is created", func() bool {
+		waittest.Until(t, "a location is created", func() bool {
 			_, err := at.client.CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: &name})
 			return err == nil || strings.Contains(err.Error(), "Conflict")
 		})
@@ -186,7 +187,7 @@ func TestClusterAuditExport(t *testing.T) {
 	for i := range 20 {
 		create(nodes[i%3], fmt.Sprint("custom-a", i))
 	}
-	eventually(t, "the first entries arrive", func() bool { all, _ := r.entries(); return len(all) > 10 })
+	waittest.Until(t, "the first entries arrive", func() bool { all, _ := r.entries(); return len(all) > 10 })
 	if out, err := nodes[2].remote("any", "any", "audit", "verify"); err != nil || strings.Count(out, "the audit log is intact") != 3 {
 		t.Errorf("%v: %s\nwant the logs of three nodes", err, out)
 	}

@@ -16,6 +16,7 @@ import (
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/audit"
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestAuditLog: administrators' changes have entries that survive kill -9, everyday operations of others have none, and refused attempts are counted.
@@ -69,7 +70,7 @@ func TestAuditLog(t *testing.T) {
 	answer, err := http.Get(s.url() + "/operator/v1/keys") // without credentials
 	must(t, err)
 	answer.Body.Close()
-	eventually(t, "refused attempts have entries", func() bool { return len(entries("--refused")) >= 2 })
+	waittest.Until(t, "refused attempts have entries", func() bool { return len(entries("--refused")) >= 2 })
 
 	all := entries("--what", "cup")
 	if len(all) != 2 || all[1].What != "CreateGameSessionQueue" || all[1].Reason != "the cup begins" || all[1].Who != id || all[1].Door != audit.DoorAPI || all[1].Address != "127.0.0.1" ||
@@ -123,7 +124,7 @@ func TestAuditLogShowsTampering(t *testing.T) {
 					_, err := s.apiWith(id, secret).CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: &location})
 					must(t, err)
 				}
-				eventually(t, "the entries are in the archive", func() bool {
+				waittest.Until(t, "the entries are in the archive", func() bool {
 					return strings.HasPrefix(s.command("archive", "check", "--data", s.data), records+" records ")
 				})
 			}

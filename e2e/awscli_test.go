@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // cli runs AWS CLI commands as a user of a service.
@@ -173,7 +175,7 @@ func walkThrough(t *testing.T, c *cli) {
 	server.until("ready for a game session")
 
 	var session object
-	eventually(t, "the server process to be free", func() bool {
+	waittest.Until(t, "the server process to be free", func() bool {
 		out, errs, err := c.run("create-game-session", "--fleet-id", fleet, "--name", "Debug",
 			"--maximum-player-session-count", "4", "--location", "custom-home")
 		if err != nil && strings.Contains(errs, "FleetCapacityExceededException") {
@@ -193,7 +195,7 @@ func walkThrough(t *testing.T, c *cli) {
 		"GameSession.PlayerSessionCreationPolicy": "ACCEPT_ALL", "GameSession.Location": "custom-home",
 	})
 	server.until("game session active")
-	eventually(t, "the session to be ACTIVE", func() bool {
+	waittest.Until(t, "the session to be ACTIVE", func() bool {
 		return c.ok("describe-game-sessions", "--game-session-id", arn).text("GameSessions", "Status") == "ACTIVE"
 	})
 
@@ -267,13 +269,13 @@ func walkThrough(t *testing.T, c *cli) {
 	if code := server.exitCode(); code != 0 {
 		t.Errorf("the game server exited with %d, want 0\n%s", code, server.logs)
 	}
-	eventually(t, "the session to be TERMINATED", func() bool {
+	waittest.Until(t, "the session to be TERMINATED", func() bool {
 		return c.ok("describe-game-sessions", "--game-session-id", arn).text("GameSessions", "Status") == "TERMINATED"
 	})
 
 	c.ok("deregister-compute", "--fleet-id", fleet, "--compute-name", "DesktopPC")
 	c.ok("delete-fleet", "--fleet-id", fleet)
-	eventually(t, "the fleet to be gone", func() bool { return !listed() })
+	waittest.Until(t, "the fleet to be gone", func() bool { return !listed() })
 	c.ok("delete-location", "--location-name", "custom-home")
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/musterhq/muster/internal/doctor"
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A rehearsal of a disaster: a backup of a single machine or of a follower, made during writes, is restored as a single machine, which then becomes a
@@ -74,7 +75,7 @@ func rehearse(t *testing.T, writes, at *service) {
 		}
 	}()
 	file, made := "", 0
-	eventually(t, "a backup with archived placements", func() bool {
+	waittest.Until(t, "a backup with archived placements", func() bool {
 		placement := fmt.Sprint("placement-", made)
 		_, err := writes.client.StartGameSessionPlacement(ctx, &gamelift.StartGameSessionPlacementInput{
 			GameSessionQueueName: aws.String("cup"), MaximumPlayerSessionCount: aws.Int32(2), PlacementId: &placement,
@@ -122,7 +123,7 @@ func rehearse(t *testing.T, writes, at *service) {
 	restored.stop()
 	restored.args = append(restored.args, "--cluster-listen", porttest.Free(t))
 	restored.start()
-	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
+	waittest.Until(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
 	has()
 	createLocation(t, "custom-later", restored, restored)
 }
@@ -179,7 +180,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	more := func(n int64) {
 		t.Helper()
 		want := told.Load() + n
-		eventually(t, "the load to go on", func() bool { return told.Load() >= want || t.Failed() })
+		waittest.Until(t, "the load to go on", func() bool { return told.Load() >= want || t.Failed() })
 	}
 	type moment struct {
 		had   int64 // that the client had been told of before
@@ -248,7 +249,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	restored.stop()
 	restored.args = append(restored.args, "--cluster-listen", porttest.Free(t)) // a new cluster
 	restored.start()
-	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
+	waittest.Until(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
 	has(restored, last)
 	restored.stop()
 
@@ -287,7 +288,7 @@ func TestBackupsThatAreKilled(t *testing.T) {
 			must(t, cmd.Start())
 			go func() { exited <- cmd.Wait() }()
 			refused := false
-			eventually(t, "the backup to be made", func() bool {
+			waittest.Until(t, "the backup to be made", func() bool {
 				out, err := s.commandFails("backup", "--data", s.data, "--to", dir)
 				refused = err != nil && strings.Contains(out, "another backup is in progress: it began at 20") && strings.Contains(out, " and is written to "+filepath.Clean(dir))
 				return refused || len(exited) > 0
@@ -305,7 +306,7 @@ func TestBackupsThatAreKilled(t *testing.T) {
 	if now := count(); now != made {
 		t.Errorf("%d backups, want %d", now, made)
 	}
-	eventually(t, "the next backup", func() bool {
+	waittest.Until(t, "the next backup", func() bool {
 		_, err := s.commandFails("backup", "--data", s.data, "--to", dir)
 		return err == nil
 	})
@@ -425,7 +426,7 @@ func TestLastBackupIsKnown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups") + "/"
 	follower.command("backup", "--data", follower.data, "--to", dir)
 	for _, at := range []*service{leader, follower} {
-		eventually(t, "the node to know the backup", func() bool {
+		waittest.Until(t, "the node to know the backup", func() bool {
 			_, _, page := sent(t, "GET", at.url()+"/metrics", "")
 			return strings.Contains(page, "\n"+metric)
 		})

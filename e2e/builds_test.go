@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // buildRoot makes a directory with a game server of several files.
@@ -47,7 +49,7 @@ func (s *service) buildStatus(id string) types.Build {
 // settled waits until the upload of a build was checked.
 func (s *service) settled(id string) (b types.Build) {
 	s.t.Helper()
-	eventually(s.t, "the upload is checked", func() bool {
+	waittest.Until(s.t, "the upload is checked", func() bool {
 		b = s.buildStatus(id)
 		return b.Status != types.BuildStatusInitialized
 	})

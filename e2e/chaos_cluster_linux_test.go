@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/powertest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // inNamespace is the address of every node: on the loopback interface of its own namespace, where development mode may listen.
@@ -81,7 +82,7 @@ func startCluster(t *testing.T, n int, args ...string) *clusterOf {
 		x.untilReady()
 	}
 	for _, x := range c.nodes {
-		eventually(t, fmt.Sprintf("node %d to know all voters", x.no+1), func() bool {
+		waittest.Until(t, fmt.Sprintf("node %d to know all voters", x.no+1), func() bool {
 			s, err := x.status()
 			if err != nil {
 				return false
@@ -224,7 +225,7 @@ func (x *clusterNode) ready() bool {
 
 func (x *clusterNode) untilReady() {
 	x.c.t.Helper()
-	eventually(x.c.t, fmt.Sprintf("node %d to be ready", x.no+1), func() bool {
+	waittest.Until(x.c.t, fmt.Sprintf("node %d to be ready", x.no+1), func() bool {
 		if !x.running() {
 			cmd, _ := x.process()
 			x.c.t.Fatalf("node %d ended: %v\n%s", x.no+1, cmd.ProcessState, x.logs.tail(40))
@@ -247,7 +248,7 @@ const clusterPatience = 15 * time.Second
 // leader returns the node that reports itself as leader.
 func (c *clusterOf) leader() (leader *clusterNode) {
 	c.t.Helper()
-	eventually(c.t, "a node to lead", func() bool {
+	waittest.Until(c.t, "a node to lead", func() bool {
 		for _, x := range c.nodes {
 			if !x.running() {
 				continue
@@ -298,7 +299,7 @@ func (c *clusterOf) settle() {
 	}
 	start()
 	// A node whose disk was full may have been on its way out: its supervisor starts it once more.
-	eventually(c.t, "all nodes to be ready, or one to end", func() bool {
+	waittest.Until(c.t, "all nodes to be ready, or one to end", func() bool {
 		return slices.ContainsFunc(c.nodes, func(x *clusterNode) bool { return !x.running() }) || !slices.ContainsFunc(c.nodes, func(x *clusterNode) bool { return !x.ready() })
 	})
 	start()

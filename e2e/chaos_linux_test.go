@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // fault is one kind of fault. It returns when the fault is over, except for damage that chaos.settle repairs.
@@ -158,12 +160,12 @@ func (x *chaos) move(r *rand.Rand) error {
 	}
 	told := x.c.nodes[r.IntN(len(x.c.nodes))]
 	for _, n := range x.c.others(told) {
-		eventually(x.t, "a node to be told where another one is", func() bool { // its local door opens with the service
+		waittest.Until(x.t, "a node to be told where another one is", func() bool { // its local door opens with the service
 			_, err := told.try("cluster", "locate", n.id, n.address())
 			return err == nil
 		})
 	}
-	eventually(x.t, "the members to have the new addresses", func() bool {
+	waittest.Until(x.t, "the members to have the new addresses", func() bool {
 		s, err := told.status()
 		at := 0
 		for _, m := range s.Members {

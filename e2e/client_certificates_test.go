@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // studioCA signs certificates of a studio's backends into files.
@@ -209,7 +210,7 @@ func TestClientCertificatesAtEveryDoor(t *testing.T) {
 	must(t, os.WriteFile(ca.file+".new", content, 0o600))
 	must(t, os.Rename(ca.file+".new", ca.file))
 	next, nextKey := second.client("lobby-2")
-	eventually(t, "a certificate of the new authority works", func() bool { _, err := sdk(next, nextKey, "backend"); return err == nil })
+	waittest.Until(t, "a certificate of the new authority works", func() bool { _, err := sdk(next, nextKey, "backend"); return err == nil })
 	if _, err := sdk(renewed, renewedKey, "backend"); err == nil {
 		t.Error("a certificate of the old authority gives credentials")
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/sessionlogs"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // manifestOf returns the manifest of a directory and its digest.
@@ -84,7 +85,7 @@ func TestClusterBuilds(t *testing.T) {
 	digest, m := manifestOf(t, root)
 	fetched(t, nodes[2], root)
 	fetched(t, nodes[0], root)
-	eventually(t, "both survivors to have the build", func() bool { return stored(t, nodes[0], digest, m) && stored(t, nodes[2], digest, m) })
+	waittest.Until(t, "both survivors to have the build", func() bool { return stored(t, nodes[0], digest, m) && stored(t, nodes[2], digest, m) })
 
 	// A file of another version that is damaged at one node comes from another one.
 	must(t, filepath.WalkDir(filepath.Join(nodes[2].data, "builds", "parts"), func(path string, e fs.DirEntry, err error) error {
@@ -95,11 +96,11 @@ func TestClusterBuilds(t *testing.T) {
 	}))
 	nodes[2].stop()
 	nodes[2].start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, nodes[2]) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, nodes[2]) })
 	fetched(t, nodes[2], root)
 
 	later := joined(t, nodes[0])
-	eventually(t, "the node that joined to have the build", func() bool { return stored(t, later, digest, m) })
+	waittest.Until(t, "the node that joined to have the build", func() bool { return stored(t, later, digest, m) })
 
 	// The second push of the same files sends nothing, at whichever node.
 	if out := later.command("build", "push", root, "--data", later.data, "--listen", later.address, "--name", "arena"); !strings.Contains(out, "of which 0.0 MiB were sent") {
@@ -156,7 +157,7 @@ func TestClusterUploadThroughAllNodes(t *testing.T) {
 		t.Fatalf("got %+v", b)
 	}
 	nodes[0].start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, nodes[0]) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, nodes[0]) })
 	nodes[1].kill()
 	fetched(t, nodes[0], root)
 	fetched(t, nodes[2], root)
@@ -167,7 +168,7 @@ func TestClusterUploadThroughAllNodes(t *testing.T) {
 	begun, err = uploader(nodes[0], other.UploadCredentials).CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: at.Bucket, Key: other.StorageLocation.Key})
 	must(t, err)
 	nodes[1].start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, nodes[1]) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, nodes[1]) })
 	nodes[0].kill()
 	client := uploader(nodes[2], other.UploadCredentials)
 	_, err = client.UploadPart(t.Context(), &s3.UploadPartInput{
@@ -238,7 +239,7 @@ func TestClusterLogs(t *testing.T) {
 		_ = agent.Wait()
 	})
 	process := ""
-	eventually(t, "the agent to start a server process", func() bool {
+	waittest.Until(t, "the agent to start a server process", func() bool {
 		var state struct {
 			Processes []struct {
 				ID string `json:"id"`
@@ -253,7 +254,7 @@ func TestClusterLogs(t *testing.T) {
 	})
 	id := p.fleet + "/rack-9/" + process
 	for _, n := range nodes {
-		eventually(t, "its output at "+n.address, func() bool {
+		waittest.Until(t, "its output at "+n.address, func() bool {
 			out, err := n.commandFails("logs", id, "--data", n.data, "--listen", n.address)
 			return err == nil && strings.Contains(out, "the server begins")
 		})
@@ -266,9 +267,9 @@ func TestClusterLogs(t *testing.T) {
 	must(t, reading.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- reading.Wait() }()
-	eventually(t, "the follower to read the beginning", func() bool { return strings.Contains(follower.String(), "the server begins") })
+	waittest.Until(t, "the follower to read the beginning", func() bool { return strings.Contains(follower.String(), "the server begins") })
 	must(t, os.WriteFile(filepath.Join(root, "end"), nil, 0o644))
-	eventually(t, "the follower to read the end", func() bool { return strings.Contains(follower.String(), "the server ends") })
+	waittest.Until(t, "the follower to read the end", func() bool { return strings.Contains(follower.String(), "the server ends") })
 	if err := <-ended; err != nil {
 		t.Errorf("the follower: %v: %s", err, follower.String())
 	}

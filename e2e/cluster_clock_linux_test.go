@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Every node reports a node with a wrong clock, until its clock is correct.
@@ -28,12 +30,12 @@ func TestClocksOfNodesAreCompared(t *testing.T) {
 			words = "s behind that of "
 		}
 		for _, at := range []*service{leader, follower} {
-			eventually(t, "the overview to name the node", func() bool {
+			waittest.Until(t, "the overview to name the node", func() bool {
 				items := wantsAttention(t, at)
 				return strings.Contains(items, "The clock of node "+id+" is ") && strings.Contains(items, words)
 			})
 		}
 	}
 	must(t, setClock(follower.cmd.Process, 0))
-	eventually(t, "the overview to name no node", func() bool { return !strings.Contains(wantsAttention(t, follower), "The clock of node ") })
+	waittest.Until(t, "the overview to name no node", func() bool { return !strings.Contains(wantsAttention(t, follower), "The clock of node ") })
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Game servers host games through three nodes, and the leader is killed. Connections to the others stay open and work through the takeover; the game server
@@ -28,7 +30,7 @@ func TestClusterLinks(t *testing.T) {
 	servers[0].options.URL = "ws://" + nodes[1].address
 	servers[0].connect()
 	must(t, servers[0].Heartbeat(t.Context(), true))
-	eventually(t, "the dead node to be given up", func() bool {
+	waittest.Until(t, "the dead node to be given up", func() bool {
 		return strings.Contains(nodes[1].logs.String()+nodes[2].logs.String(), "a node has been silent for too long")
 	})
 	for i, s := range servers {
@@ -40,7 +42,7 @@ func TestClusterLinks(t *testing.T) {
 
 	// The node comes back, and takes connections under its next incarnation.
 	leader.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, leader) })
 	s := p.dial("process-d", leader.address)
 	s.host(t, 1)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Each node of a cluster reloads its own settings. The leader's limits on records apply, so a change at another node takes effect once that node leads.
@@ -28,15 +29,15 @@ func TestReloadInACluster(t *testing.T) {
 		n := newService(t, args...)
 		n.start()
 		nodes = append(nodes, n)
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
 	}
-	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, nodes[0])) == 2 })
+	waittest.Until(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, nodes[0])) == 2 })
 	leads := func(i int) {
 		t.Helper()
 		if clusterStatus(t, nodes[i]).Leader != idOf(t, nodes[i]) {
 			mustCluster(t, nodes[i], "hand-over", idOf(t, nodes[i]))
 		}
-		eventually(t, "the node to decide", func() bool { return clusterStatus(t, nodes[i]).Leader == idOf(t, nodes[i]) })
+		waittest.Until(t, "the node to decide", func() bool { return clusterStatus(t, nodes[i]).Leader == idOf(t, nodes[i]) })
 	}
 	made := 0
 	create := func(at *service) error {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A key and a session that are revoked at one node are refused at all nodes. The log of the test has the delays since the command
@@ -48,7 +50,7 @@ func TestRevocationAtEveryNode(t *testing.T) {
 func everywhere(t *testing.T, nodes []*service, c aws.Credentials) {
 	t.Helper()
 	for _, n := range nodes {
-		eventually(t, "credentials to work at every node", func() bool { return n.lists(c) == nil })
+		waittest.Until(t, "credentials to work at every node", func() bool { return n.lists(c) == nil })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Nodes whose settings differ from the leader's are named with the differences, at every node and as long as they differ. Settings that belong to one node do not count, nor do the paths of its files.
@@ -28,10 +29,10 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 	}
 	const none, some = `{}`, `{"own": {"off": true}}`
 	leader := startService(t, "--cluster-listen", porttest.Free(t), "--config", configOf("n1", settings("n1", "7", none)))
-	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, leader) })
 	follower := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, leader, "join-token"), "--config", configOf("n2", settings("n2", "8", some)))
 	follower.start()
-	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
+	waittest.Until(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
 
 	differs := func() (all []string) {
 		for _, m := range clusterStatus(t, follower).Members {
@@ -39,7 +40,7 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, "the leader to know the settings of both", func() bool { return slices.Equal(differs(), []string{"limit-fleets", "notify-events", "people"}) })
+	waittest.Until(t, "the leader to know the settings of both", func() bool { return slices.Equal(differs(), []string{"limit-fleets", "notify-events", "people"}) })
 	status := mustCluster(t, follower, "status")
 	if !strings.Contains(status, "differs from the leader in: limit-fleets, notify-events, people") || strings.Contains(status, "s3cret") {
 		t.Errorf("muster cluster status prints\n%s", status)
@@ -52,13 +53,13 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 
 	configOf("n2", strings.ReplaceAll(settings("n2", "7", none), "s3cret-n2", "s3cret-n1"))
 	follower.command("reload", "--data", follower.data)
-	eventually(t, "nothing to differ", func() bool { return len(differs()) == 0 })
+	waittest.Until(t, "nothing to differ", func() bool { return len(differs()) == 0 })
 	if items := wantsAttention(t, follower); strings.Contains(items, "differs from the leader") {
 		t.Errorf("after the reload the overview has %s", items)
 	}
 	peopleOf("n2", some) // the same path, another content
 	follower.command("reload", "--data", follower.data)
-	eventually(t, "the file to differ", func() bool { return slices.Equal(differs(), []string{"people"}) })
+	waittest.Until(t, "the file to differ", func() bool { return slices.Equal(differs(), []string{"people"}) })
 }
 
 // wantsAttention returns the attention items in the overview of a service.

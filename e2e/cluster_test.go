@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // clusterCommand runs muster cluster on a node's machine.
@@ -62,19 +63,19 @@ func startNodes(t *testing.T, n int, node func(cluster ...string) *service) []*s
 	t.Helper()
 	first := node("--cluster-listen", porttest.Free(t))
 	first.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, first) })
 	nodes := []*service{first}
 	for len(nodes) < n {
 		next := node("--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
 		next.start()
 		nodes = append(nodes, next)
 	}
-	eventually(t, "all nodes to vote", func() bool { return voters(clusterStatus(t, first)) == n })
+	waittest.Until(t, "all nodes to vote", func() bool { return voters(clusterStatus(t, first)) == n })
 	for _, x := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, x) })
+		waittest.Until(t, "the node to be ready", func() bool { return ready(t, x) })
 	}
 	id := ""
-	eventually(t, "a node to lead", func() bool { id = clusterStatus(t, first).Leader; return id != "" })
+	waittest.Until(t, "a node to lead", func() bool { id = clusterStatus(t, first).Leader; return id != "" })
 	leader := nodeOf(t, nodes, id) // on a busy machine an election may have made it another one
 	return append([]*service{leader}, others(nodes, leader)...)
 }
@@ -129,22 +130,22 @@ func TestClusterCommands(t *testing.T) {
 	first.stop()
 	first.args = []string{"--cluster-listen", porttest.Free(t)}
 	first.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, first) })
 	wantLocation(t, "custom-single", first)
 
 	nodes := []*service{first}
 	for range 2 {
 		nodes = append(nodes, joined(t, nodes[len(nodes)-1]))
 	}
-	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
+	waittest.Until(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
 	for i, n := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
 		createLocation(t, "custom-"+string(rune('a'+i)), n, nodes[(i+1)%3])
 	}
 
 	var before node.Status
 	after := ""
-	eventually(t, "a hand-over", func() bool { // which a busy cluster may give up
+	waittest.Until(t, "a hand-over", func() bool { // which a busy cluster may give up
 		var err error
 		before = clusterStatus(t, nodes[2])
 		after, err = clusterCommand(t, nodes[1], "hand-over")
@@ -158,11 +159,11 @@ func TestClusterCommands(t *testing.T) {
 	left := others(nodes, leader)
 	createLocation(t, "custom-d", left[0], left[1])
 	s := clusterStatus(t, left[1])
-	eventually(t, "the outlook to warn", func() bool {
+	waittest.Until(t, "the outlook to warn", func() bool {
 		return strings.Contains(clusterStatus(t, left[0]).Outlook, "1 of 3 voters are missing")
 	})
 	leader.start()
-	eventually(t, "the node to be back", func() bool { return ready(t, leader) })
+	waittest.Until(t, "the node to be back", func() bool { return ready(t, leader) })
 	wantLocation(t, "custom-d", leader)
 
 	moveAll(t, nodes)
@@ -202,7 +203,7 @@ func TestClusterRecover(t *testing.T) {
 	first, second := nodes[0], nodes[1]
 	createLocation(t, "custom-a", first, second)
 	first.kill()
-	eventually(t, "the survivor not to be ready", func() bool { return !ready(t, second) })
+	waittest.Until(t, "the survivor not to be ready", func() bool { return !ready(t, second) })
 	second.stop()
 	out, err := clusterCommand(t, second, "recover", "--yes", "somebody")
 	if err == nil || !strings.Contains(out, "nothing has changed") || !strings.Contains(out, "It cannot know") {
@@ -212,7 +213,7 @@ func TestClusterRecover(t *testing.T) {
 	id, _, _ = strings.Cut(id, ",")
 	mustCluster(t, second, "recover", "--yes", id)
 	second.start()
-	eventually(t, "the survivor to be ready", func() bool { return ready(t, second) })
+	waittest.Until(t, "the survivor to be ready", func() bool { return ready(t, second) })
 	wantLocation(t, "custom-a", second)
 	createLocation(t, "custom-b", second, second)
 }
@@ -253,9 +254,9 @@ func moveAll(t *testing.T, nodes []*service) {
 		}
 	}
 	for _, n := range nodes {
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
 	}
-	eventually(t, "the members to have their new addresses", func() bool {
+	waittest.Until(t, "the members to have their new addresses", func() bool {
 		s := clusterStatus(t, nodes[0])
 		return len(s.Members) == len(now) && !slices.ContainsFunc(s.Members, func(m node.Member) bool { return m.Address != now[m.ID] })
 	})

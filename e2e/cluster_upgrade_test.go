@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // nextRelease builds muster with one more event, of the next level. Only the room with the event and the packages that import it are compiled again.
@@ -53,9 +54,9 @@ func TestRollingUpgrade(t *testing.T) {
 		n.stop()
 		n.binary = next
 		n.start()
-		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
 		var s node.Status
-		eventually(t, "the leader to know the releases", func() bool {
+		waittest.Until(t, "the leader to know the releases", func() bool {
 			s = clusterStatus(t, n)
 			upgraded := 0
 			for _, m := range s.Members {
@@ -71,7 +72,7 @@ func TestRollingUpgrade(t *testing.T) {
 		createLocation(t, fmt.Sprintf("custom-%d", i), n, nodes[(i+1)%3])
 	}
 	for _, n := range nodes {
-		eventually(t, "the level to rise", func() bool { return clusterStatus(t, n).Level == before+1 })
+		waittest.Until(t, "the level to rise", func() bool { return clusterStatus(t, n).Level == before+1 })
 	}
 
 	last := nodes[2]
@@ -89,6 +90,6 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	last.binary = next
 	last.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, last) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, last) })
 	createLocation(t, "custom-last", last, nodes[0])
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A real browser looks at a cluster of three nodes and at the parties and tickets in it, and makes another node the leader. The steps are in console/nodes.js.
@@ -34,7 +36,7 @@ func TestConsoleOfAClusterInABrowser(t *testing.T) {
 		what, to, handed := strings.Cut(line, "handed over to ")
 		switch {
 		case handed:
-			eventually(t, "the node to lead", func() bool { return clusterStatus(t, nodes[2]).Leader == to })
+			waittest.Until(t, "the node to lead", func() bool { return clusterStatus(t, nodes[2]).Leader == to })
 			answer, err := http.Get(nodes[0].url() + "/console/audit?format=json&what=hand-over")
 			must(t, err)
 			var log struct{ Rows []map[string]any }

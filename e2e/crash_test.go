@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/mustertest"
 )
 
@@ -87,7 +88,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			})
 		}
 		target := int64(100 + 50*round)
-		eventually(t, "some load", func() bool { return done.Load() >= target })
+		waittest.Until(t, "some load", func() bool { return done.Load() >= target })
 		p.kill()
 		cancel()
 		load.Wait()
@@ -330,7 +331,7 @@ func TestPromptThatWasLost(t *testing.T) {
 	must(t, server.Heartbeat(t.Context(), true))
 	n.set(false, true)
 	id := *p.createGameSession(1).GameSessionId
-	eventually(t, "the push to be swallowed", func() bool { return n.swallowed() > 0 })
+	waittest.Until(t, "the push to be swallowed", func() bool { return n.swallowed() > 0 })
 	n.set(false, false)
 	n.cut(false)
 	<-server.Closed()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // refusesToStart starts the service, waits until it has exited, and returns its last output.
@@ -132,7 +134,7 @@ func TestDamagedArchive(t *testing.T) {
 	const recorded = 2 // entries of the audit log: the queue and the key were created
 	archived := func(placements int) {
 		t.Helper()
-		eventually(t, "what ended is in the archive", func() bool {
+		waittest.Until(t, "what ended is in the archive", func() bool {
 			out := s.command("archive", "check", "--data", s.data)
 			return strings.HasPrefix(out, fmt.Sprint(placements+recorded, " records "))
 		})
@@ -182,7 +184,7 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	for n := range 5 {
 		end(fmt.Sprint("second-", n))
-		eventually(t, "a new placement can be read", func() bool { return readable(fmt.Sprint("second-", n)) })
+		waittest.Until(t, "a new placement can be read", func() bool { return readable(fmt.Sprint("second-", n)) })
 	}
 	if status, _, text := sent(t, "GET", s.url()+"/healthz", "", "Authorization", "Basic "+basic(key, secret)); status != 200 || !strings.Contains(text, `"damaged"`) {
 		t.Errorf("health for a key: %d %s", status, text)

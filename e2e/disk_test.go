@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // smallDisk mounts a small file system at a directory, which requires the privilege to mount.
@@ -87,7 +88,7 @@ func TestAttackFullDisk(t *testing.T) {
 			t.Errorf("/healthz says %q, want it to say why", why)
 		}
 		must(t, os.Remove(ballast))
-		eventually(t, "writes after there is space again", func() bool { return reserve() == nil })
+		waittest.Until(t, "writes after there is space again", func() bool { return reserve() == nil })
 		s.staysHealthy()
 	}
 	if s.cmd.Process.Pid != pid || s.cmd.ProcessState != nil {
@@ -137,7 +138,7 @@ func TestFailingDisk(t *testing.T) {
 // unwell waits until the service reports that it is unhealthy, and returns the reason.
 func (s *service) unwell() (why string) {
 	s.t.Helper()
-	eventually(s.t, "the service to be unwell", func() bool {
+	waittest.Until(s.t, "the service to be unwell", func() bool {
 		resp, err := http.Get(s.url() + "/healthz")
 		must(s.t, err)
 		defer resp.Body.Close()

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A series of exports contains every acknowledged placement exactly once, even if some of the exports are killed.
@@ -68,7 +70,7 @@ func TestExport(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // it may be anywhere
 		must(t, slow.Process.Kill())
 		_ = slow.Wait() // it was killed
-		eventually(t, "all placements to be exported", func() bool {
+		waittest.Until(t, "all placements to be exported", func() bool {
 			out, err := s.commandFails(args...)
 			if err != nil && !strings.Contains(out, "another export is in progress") { // the service may not have noticed yet that the other one is gone
 				t.Fatalf("%v: %s", err, out)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	game "github.com/musterhq/muster/examples/arena"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // program is a game server or another helper process.
@@ -259,7 +260,7 @@ func (s *sdkServer) connections() int {
 // connection.
 func (s *sdkServer) untilConnected(before int) {
 	s.t.Helper()
-	eventually(s.t, "the game server to be back", func() bool { return s.connections() > before })
+	waittest.Until(s.t, "the game server to be back", func() bool { return s.connections() > before })
 }
 
 func (s *sdkServer) countEvents(kind string) int {

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A test runs every command in the README and the guides, or the command is listed here with the reason why not.
@@ -291,7 +293,7 @@ func TestREADME(t *testing.T) {
 		case exempt("README.md", command) != "" || strings.HasPrefix(command, "export ") || strings.HasPrefix(command, "alias "):
 		case strings.HasPrefix(command, "bin/arena-server "):
 			g.do(strings.TrimSuffix(strings.TrimPrefix(command, "bin/"), " -port 7777"))
-			eventually(t, "the game server to be free", func() bool {
+			waittest.Until(t, "the game server to be free", func() bool {
 				n, _ := g.exposition(t).value("muster_server_processes_available", "fleet_id", g.ids["FLEET"], "location", "custom-home")
 				return n == 1
 			})

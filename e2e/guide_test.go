@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // guideToQueues runs the commands of docs/guide/queues.md unchanged, and checks the page's statements about them.
@@ -133,7 +135,7 @@ func (g *guide) shell(command string) string {
 
 func (g *guide) untilPlaced(id string) {
 	g.t.Helper()
-	eventually(g.t, id+" to be placed", func() bool {
+	waittest.Until(g.t, id+" to be placed", func() bool {
 		out, err := g.api().DescribeGameSessionPlacement(g.t.Context(), &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id})
 		must(g.t, err)
 		p := out.GameSessionPlacement

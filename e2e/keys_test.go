@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // startProduction starts Muster without --dev, with an existing admin key.
@@ -97,7 +98,7 @@ func TestAccessKeysAndRoles(t *testing.T) {
 		{"readonly", false, false, true, false},
 	} {
 		api := s.apiWith(s.key(c.role)) // made while the service runs, which notices within seconds
-		eventually(t, "the new key to be known", func() bool { return !hasCode(look(api), "UnrecognizedClientException") })
+		waittest.Until(t, "the new key to be known", func() bool { return !hasCode(look(api), "UnrecognizedClientException") })
 		for what, do := range map[string]struct {
 			call    func(*gamelift.Client) error
 			allowed bool
@@ -113,7 +114,7 @@ func TestAccessKeysAndRoles(t *testing.T) {
 	}
 
 	id, secret := s.key("backend")
-	eventually(t, "the new key to be known", func() bool { return look(s.apiWith(id, secret)) == nil })
+	waittest.Until(t, "the new key to be known", func() bool { return look(s.apiWith(id, secret)) == nil })
 	refused(t, "a wrong secret", look(s.apiWith(id, secret+"x")), "InvalidSignatureException")
 	refused(t, "an unknown key", look(s.apiWith("MUSTAAAAAAAAAAAAAAAA", secret)), "UnrecognizedClientException")
 	refused(t, "no signature", look(gamelift.New(gamelift.Options{Region: region, BaseEndpoint: aws.String(s.url()),
@@ -125,7 +126,7 @@ func TestAccessKeysAndRoles(t *testing.T) {
 	}
 	must(t, look(s.apiWith(id, secret)))
 	s.command("keys", "revoke", "--data", s.data, id)
-	eventually(t, "the revoked key to be refused", func() bool { return look(s.apiWith(id, secret)) != nil })
+	waittest.Until(t, "the revoked key to be refused", func() bool { return look(s.apiWith(id, secret)) != nil })
 }
 
 func hasCode(err error, code string) bool {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // withPipe starts the service with a log that leads into a pipe of one page.
@@ -56,7 +58,7 @@ func TestServiceDoesNotWaitForTheReaderOfItsLog(t *testing.T) {
 			lines <- all.Text()
 		}
 	}()
-	eventually(t, "the log to be well", func() bool { return !strings.Contains(strings.Join(s.troubles(), "\n"), "The log of this node") })
+	waittest.Until(t, "the log to be well", func() bool { return !strings.Contains(strings.Join(s.troubles(), "\n"), "The log of this node") })
 	s.stop()
 	var all []string
 	for line := range lines {

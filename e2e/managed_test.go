@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // valve is a proxy that stops forwarding after a number of bytes, so that a test can interrupt a transfer in the middle.
@@ -98,7 +99,7 @@ func (v *valve) shutAfter(n int64) (before int64) {
 
 func (v *valve) untilShut(t *testing.T) {
 	t.Helper()
-	eventually(t, "the valve to be shut in the middle of a transfer", func() bool {
+	waittest.Until(t, "the valve to be shut in the middle of a transfer", func() bool {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		return v.passed >= v.shutAt
@@ -214,7 +215,7 @@ func TestManagedFleetThroughKills(t *testing.T) {
 	restart()
 	p := &place{service: s, fleet: *fleet, location: location}
 	s.client = admin
-	eventually(t, "the fleet to be ACTIVE", func() bool {
+	waittest.Until(t, "the fleet to be ACTIVE", func() bool {
 		out, err := admin.DescribeFleetAttributes(ctx, &gamelift.DescribeFleetAttributesInput{FleetIds: []string{*fleet}})
 		must(t, err)
 		return out.FleetAttributes[0].Status == types.FleetStatusActive

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // settled are the statuses that do not change by themselves.
@@ -18,7 +20,7 @@ var settled = []types.MatchmakingConfigurationStatus{"REQUIRES_ACCEPTANCE", "COM
 func (s *service) untilSettled(ids ...string) []types.MatchmakingTicket {
 	s.t.Helper()
 	var tickets []types.MatchmakingTicket
-	eventually(s.t, "tickets "+strings.Join(ids, ", ")+" to settle", func() bool {
+	waittest.Until(s.t, "tickets "+strings.Join(ids, ", ")+" to settle", func() bool {
 		out, err := s.api().DescribeMatchmaking(s.t.Context(), &gamelift.DescribeMatchmakingInput{TicketIds: ids})
 		must(s.t, err)
 		tickets = out.TicketList

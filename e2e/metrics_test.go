@@ -14,6 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // exposition is the content of /metrics, parsed by Prometheus' own parser.
@@ -89,7 +91,7 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 	place := []string{"fleet_id", p.fleet, "location", p.location}
 	at := func(more ...string) []string { return slices.Concat(place, more) }
 	var e exposition
-	eventually(t, "the second server to be free", func() bool {
+	waittest.Until(t, "the second server to be free", func() bool {
 		e = s.exposition(t)
 		free, _ := e.value("muster_server_processes_available", place...)
 		return free == 1
@@ -134,7 +136,7 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 	before, _ := e.value("muster_archive_records_total")
 	second.must("ending")
 	first.must("ending")
-	eventually(t, "the counts to follow", func() bool {
+	waittest.Until(t, "the counts to follow", func() bool {
 		e = s.exposition(t)
 		games, _ := e.value("muster_game_sessions", at("status", "ACTIVE")...)
 		players, _ := e.value("muster_player_sessions", at("status", "RESERVED")...)
@@ -142,9 +144,9 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 		return games == 0 && players == 0 && processes == 0
 	})
 	for _, line := range []string{`msg="server process connected"`, `msg="game session created"`, `msg="game session ended" game_session=` + strings.SplitN(session, "gamesession/", 2)[1] + " reason=SERVER_ENDED"} {
-		eventually(t, "the log to say "+line, func() bool { return strings.Contains(s.logs.String(), line) })
+		waittest.Until(t, "the log to say "+line, func() bool { return strings.Contains(s.logs.String(), line) })
 	}
-	eventually(t, "the ended sessions to be archived", func() bool {
+	waittest.Until(t, "the ended sessions to be archived", func() bool {
 		archived, _ := s.exposition(t).value("muster_archive_records_total")
 		return archived >= before+5
 	})

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The guide from GameLift, command by command, from one installation to another.
@@ -74,7 +76,7 @@ func TestGuideFromGameLift(t *testing.T) {
 	if got, want := shell(here, "gl "+configurations), shell(here, "cloud "+configurations); got != want || !strings.Contains(got, "desert") {
 		t.Errorf("the configurations are\n%swant\n%s", got, want)
 	}
-	eventually(t, "the placement to be fulfilled", func() bool {
+	waittest.Until(t, "the placement to be fulfilled", func() bool {
 		return strings.Contains(shell(here, "gl describe-game-session-placement --placement-id first"), "FULFILLED")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A person signs in through a third-party identity provider, on its own pages, and gets into the console. The provider sends everything that a studio's provider does:
@@ -54,7 +55,7 @@ func TestAnOpenIDProviderOfOthers(t *testing.T) {
 	}
 	var form string
 	var at *url.URL
-	eventually(t, "the provider to answer", func() bool {
+	waittest.Until(t, "the provider to answer", func() bool {
 		form, at = read(browser.Get(base + "/signin/start/zitadel?back=/console"))
 		return strings.Contains(form, "password")
 	})
@@ -81,10 +82,10 @@ func TestAnOpenIDProviderOfOthers(t *testing.T) {
 	if len(first) != 1 || first[0].Person != "zitadel/id2" {
 		t.Fatalf("the sessions are %+v, want one of zitadel/id2", first)
 	}
-	eventually(t, "the provider to confirm the person again", func() bool {
+	waittest.Until(t, "the provider to confirm the person again", func() bool {
 		now := sessions()
 		return len(now) == 1 && now[0].Checked > first[0].Checked
 	})
 	started.kill()
-	eventually(t, "the session to end, as the provider no longer confirms the person", func() bool { return len(sessions()) == 0 })
+	waittest.Until(t, "the session to end, as the provider no longer confirms the person", func() bool { return len(sessions()) == 0 })
 }

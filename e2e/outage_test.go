@@ -13,6 +13,7 @@ import (
 
 	game "github.com/musterhq/muster/examples/arena"
 	"github.com/musterhq/muster/gameclient"
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/mustertest"
 )
 
@@ -54,7 +55,7 @@ func host(t *testing.T) *hosted {
 	h.process.until("ready for a game session")
 
 	h.ann = h.newClient(h.wire)
-	eventually(t, "a free server process", func() bool {
+	waittest.Until(t, "a free server process", func() bool {
 		var err error
 		h.session, err = h.ann.CreateSession(t.Context(), gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, MaxPlayers: 4})
 		if errors.Is(err, gameclient.ErrNoCapacity) {
@@ -96,7 +97,7 @@ func (h *hosted) is(status gameclient.SessionStatus, seats ...string) {
 func (h *hosted) untilOver() {
 	h.Helper()
 	began := h.Now()
-	eventually(h.T, "the end of the game session", func() bool {
+	waittest.Until(h.T, "the end of the game session", func() bool {
 		h.Advance(5 * time.Second)
 		s, err := h.ann.Session(h.Context(), h.session.ID)
 		must(h.T, err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // led runs a command with its standard output redirected to a file, and returns its other output.
@@ -56,7 +58,7 @@ func TestThroughTheStandardOutput(t *testing.T) {
 	restored.command("restore", file, "--data", restored.data)
 	restored.start()
 	wantLocation(t, "custom-one", restored)
-	eventually(t, "the service to know the backup", func() bool {
+	waittest.Until(t, "the service to know the backup", func() bool {
 		_, _, page := sent(t, "GET", s.url()+"/metrics", "")
 		return strings.Contains(page, metric)
 	})

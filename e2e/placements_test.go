@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // queue makes a queue over the fleet.
@@ -50,7 +52,7 @@ func TestPlacementWhoseAnswerIsLost(t *testing.T) {
 		})
 		answer <- err
 	}()
-	eventually(t, "the answer to be on its way", func() bool { return n.swallowed() > 0 })
+	waittest.Until(t, "the answer to be on its way", func() bool { return n.swallowed() > 0 })
 	n.set(false, false)
 	n.cut(true)
 	refused(t, "the same again", <-answer, "InvalidRequestException", "match-1 was used before")
@@ -64,7 +66,7 @@ func TestPlacementWhoseAnswerIsLost(t *testing.T) {
 	started := server.untilEvent("start", 1).Session
 	server.must("activate")
 	var placed types.GameSessionPlacement
-	eventually(t, "the placement to be fulfilled", func() bool {
+	waittest.Until(t, "the placement to be fulfilled", func() bool {
 		placed = s.placement("match-1")
 		return placed.Status == types.GameSessionPlacementStateFulfilled
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/gameclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // libraryPlayer is a player with our own library.
@@ -69,7 +70,7 @@ func wholeStory(t *testing.T, p *place, change ...func(*gameclient.PlayerOptions
 		must(t, err)
 	}
 	// A player without a stream or a poll is offline, and the party cannot search.
-	eventually(t, "both to be online", func() bool { return ann.Online() && bob.Online() })
+	waittest.Until(t, "both to be online", func() bool { return ann.Online() && bob.Online() })
 	_, err = ann.EnterMatchmaking(t.Context(), "duo")
 	must(t, err)
 	for _, player := range []*libraryPlayer{ann, bob} {

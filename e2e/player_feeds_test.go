@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -210,7 +211,7 @@ func (x *studio) is(broken bool) int {
 // until waits for a fitting event, and returns the types of all distinct events in the order of their numbers.
 func (x *studio) until(what string, fits func(object) bool) (types []string) {
 	x.t.Helper()
-	eventually(x.t, what, func() bool {
+	waittest.Until(x.t, what, func() bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		for _, e := range x.events {
@@ -258,7 +259,7 @@ func TestStudioIsTold(t *testing.T) {
 	for i := range 4 {
 		ann.call("Party.SetReady", object{"ready": i%2 == 0})
 	}
-	eventually(t, "the webhook fails", func() bool { return backend.is(true) > 0 })
+	waittest.Until(t, "the webhook fails", func() bool { return backend.is(true) > 0 })
 	list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
 	if x := object(list[0].(map[string]any)); x.at("failures") == nil || !strings.Contains(x.text("last_error"), "did not accept the last message") || x.text("subscription_id") != made.text("subscription_id") {
 		t.Errorf("the list: %v", x)
@@ -300,7 +301,7 @@ func TestStudioListens(t *testing.T) {
 		t.Errorf("first %v, then %v", first, second)
 	}
 	must(t, stream.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"ack","no":%v}`, first["no"])))
-	eventually(t, "the event is taken", func() bool {
+	waittest.Until(t, "the event is taken", func() bool {
 		list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
 		return object(list[0].(map[string]any))["taken"] == first["no"]
 	})

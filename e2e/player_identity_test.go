@@ -24,6 +24,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // authority signs certificates for servers and clients. All authorities have the same name, so a client also presents its certificate to
@@ -206,7 +207,7 @@ func TestPlayerIdentityOverTLS(t *testing.T) {
 
 	// The certificate ends with its key.
 	s.command("keys", "revoke", "--data", s.data, id)
-	eventually(t, "the revoked key to be refused", func() bool {
+	waittest.Until(t, "the revoked key to be refused", func() bool {
 		status, _, err := post(t, backend, (&url.URL{Scheme: "https", Host: partner, Path: issue}).String(), `{"player_id":"ann"}`)
 		return err == nil && status == 401
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // smallWindow connects with a small receive buffer.
@@ -45,7 +47,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 			t.Fatalf("after %d updates the service still waits for the client", round)
 		}
 		news := object{"game_instance_id": g.instance, "attributes": object{"round": round, "map": strings.Repeat("x", 12<<10)}}
-		eventually(t, "the rate to allow an update", func() bool {
+		waittest.Until(t, "the rate to allow an update", func() bool {
 			code, _, err := p.answerOf("partner", "Game.Update", "", news)
 			must(t, err)
 			return code != "RATE_LIMITED"

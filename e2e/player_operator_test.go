@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // commits returns a player's history for operators, the latest first.
@@ -96,7 +98,7 @@ func TestOperatorsReadWhatHappened(t *testing.T) {
 	p.flowCall(t, "operator", "Operator.ForceRelease", "", http.StatusOK, object{"reason": "test", "player_id": "bob", "keys": []string{"PARTY_ID"}})
 
 	const last = `muster_flow_commits_total{cause="ForceRelease"} 1` // counted after the commit, so perhaps after the answer
-	eventually(t, "the last commit to be counted", func() bool { return strings.Contains(p.metrics(t), last) })
+	waittest.Until(t, "the last commit to be counted", func() bool { return strings.Contains(p.metrics(t), last) })
 	numbers := p.metrics(t)
 	wantAll(t, numbers, last, `muster_flow_game_connections_total{event="lost"} 1`,
 		`muster_flow_game_connections_total{event="reconnect_begun"} 1`, `muster_flow_game_connections_total{event="reconnected"} 1`,

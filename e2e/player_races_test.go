@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The races of a return to a game, as far as they can be caused from outside, against the binary and a server with the
@@ -125,7 +127,7 @@ func raceServerDies(t *testing.T, p *place) {
 	g.loses(bob)
 	p.advance(150 * time.Second)
 	g.server.kill()
-	eventually(t, "the host to be suspect", func() bool {
+	waittest.Until(t, "the host to be suspect", func() bool {
 		o := p.partner(t, "Flow.GetPlayers", object{"player_ids": []string{ann.name}})
 		return o.at("players", "game_instance", "host_suspect") == true
 	})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // flowClient starts the example client as a player who logs in, without any AWS configuration.
@@ -35,7 +37,7 @@ func (p *place) matchOf(name, players string) {
 func regexpUntil(p *program, pattern string) {
 	p.t.Helper()
 	line := regexp.MustCompile(pattern)
-	eventually(p.t, "a line "+pattern, func() bool { return line.MatchString(p.logs.String()) })
+	waittest.Until(p.t, "a line "+pattern, func() bool { return line.MatchString(p.logs.String()) })
 }
 
 // Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and returns to the

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // law writes a policy with some statements to a file.
@@ -256,7 +257,7 @@ func TestAttackPoliciesAtTheAgentDoor(t *testing.T) {
 	a := agentAt(t, "ws://"+p.address+"/agent", p.agentQuery())
 	p.policies("create", "agents", law(t, statement("Allow", "muster:Agent.Connect", "arn:aws:gamelift:*:*:fleet/fleet-other")))
 	p.policies("attach", "agents", "host:*")
-	eventually(t, "the end of the agent's connection", a.ended)
+	waittest.Until(t, "the end of the agent's connection", a.ended)
 	if got := connect(); !strings.HasPrefix(got, "403") || !strings.Contains(got, "not authorized to perform: muster:Agent.Connect") {
 		t.Errorf("an agent that may not connect: %s", got)
 	}

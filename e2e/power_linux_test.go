@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/musterhq/muster/internal/powertest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // onPower starts a service whose data directory is on a disk whose power can be cut.
@@ -104,7 +105,7 @@ func TestASecondPushAfterAPowerCutIsASecondAttempt(t *testing.T) {
 		first := p.dial("first", "")
 		must(t, first.Activate(t.Context(), 7777))
 		must(t, first.Heartbeat(t.Context(), true))
-		eventually(t, "a free server process", func() bool {
+		waittest.Until(t, "a free server process", func() bool {
 			_, err := p.api().StartGameSessionPlacement(t.Context(), &gamelift.StartGameSessionPlacementInput{
 				GameSessionQueueName: aws.String("queue"), PlacementId: aws.String("placed"), MaximumPlayerSessionCount: aws.Int32(2),
 			})
@@ -135,7 +136,7 @@ func TestASecondPushAfterAPowerCutIsASecondAttempt(t *testing.T) {
 			_ = first.Heartbeat(t.Context(), true)
 			first.notPushed(t)
 		}
-		eventually(t, "the placement to be fulfilled", func() bool {
+		waittest.Until(t, "the placement to be fulfilled", func() bool {
 			return p.placement("placed").Status == types.GameSessionPlacementStateFulfilled
 		})
 		list, err := p.api().DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{FleetId: &p.fleet})

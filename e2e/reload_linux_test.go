@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // withSettings starts a production service with a settings file, and returns the name of the file.
@@ -96,13 +97,13 @@ func TestReload(t *testing.T) {
 
 	replaceFile(t, file, `{"limit-fleets": 7, "log-format": "json"}`)
 	s.command(local...)
-	eventually(t, "a line of the log in JSON", func() bool { return strings.HasPrefix(s.logs.tail(1), "{\"time\":") }) // the answer may be here before the line is
+	waittest.Until(t, "a line of the log in JSON", func() bool { return strings.HasPrefix(s.logs.tail(1), "{\"time\":") }) // the answer may be here before the line is
 	replaceFile(t, file, `{"limit-fleets": 7}`)
 	s.command(local...)
 
 	replaceFile(t, file, `{"limit-fleets": 8, "log-level": "debug"}`)
 	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
-	eventually(t, "the signal to be carried out", func() bool { return strings.Contains(s.logs.String(), `changed="log-level limit-fleets"`) })
+	waittest.Until(t, "the signal to be carried out", func() bool { return strings.Contains(s.logs.String(), `changed="log-level limit-fleets"`) })
 
 	replaceFile(t, file, `{}`)
 	for _, role := range []string{"readonly", "backend", "client"} {

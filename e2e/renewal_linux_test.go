@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/people/providertest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The SDK's own chain of credentials renews them in the middle of a load, twice, and no call fails: for a person who has signed in, whose access token expires as well, for a machine
@@ -120,7 +121,7 @@ func renewedUnderLoad(t *testing.T, client *shifted) {
 	})
 	until := func(what string, ok func(*loadReport) bool) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		waittest.Until(t, what, func() bool {
 			last = ask("report")
 			for _, r := range last {
 				if !ok(&r) {

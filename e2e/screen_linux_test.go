@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/creack/pty"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // screen is a terminal in which a program runs, with the content that a person would see. It implements xterm's sequences for moving the cursor and deleting; it ignores colors.
@@ -92,7 +94,7 @@ func (s *screen) text() string {
 // shows waits until the screen shows all texts.
 func (s *screen) shows(parts ...string) {
 	s.t.Helper()
-	eventually(s.t, strings.Join(parts, ", ")+" on the screen", func() bool {
+	waittest.Until(s.t, strings.Join(parts, ", ")+" on the screen", func() bool {
 		text := s.text()
 		for _, part := range parts {
 			if !strings.Contains(text, part) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 var (
@@ -44,7 +46,7 @@ func (c *curl) run(line string) (answer string) {
 	c.t.Helper()
 	gives := givesID.FindStringSubmatch(line)
 	line = c.fill(givesID.ReplaceAllString(line, ""))
-	eventually(c.t, "a free server process", func() bool { // the page assumes that one has been running for a while
+	waittest.Until(c.t, "a free server process", func() bool { // the page assumes that one has been running for a while
 		out, err := exec.CommandContext(c.t.Context(), "bash", "-c", line).Output()
 		if err != nil {
 			c.t.Fatalf("%s: %v: %s", line, err, out)

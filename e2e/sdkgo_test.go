@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // refused checks that an error is the API's error with this code, with a message that contains all the parts.
@@ -195,7 +197,7 @@ func resources(t *testing.T, s *service) {
 
 	_, err = api.DeleteFleet(ctx, &gamelift.DeleteFleetInput{FleetId: &fleet})
 	must(t, err)
-	eventually(t, "the fleet to be gone", func() bool {
+	waittest.Until(t, "the fleet to be gone", func() bool {
 		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{})
 		must(t, err)
 		return !slices.Contains(list.FleetIds, fleet)
@@ -256,7 +258,7 @@ func sessions(t *testing.T, s *service) {
 		in.GameSessionData = aws.String("data")
 	}
 	var gs *types.GameSession
-	eventually(t, "a free process", func() bool {
+	waittest.Until(t, "a free process", func() bool {
 		gs, err = create(withToken)
 		return !isError[*types.FleetCapacityExceededException](err)
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // newSecretKey makes the binary write a key file.
@@ -161,13 +162,13 @@ func TestSecretKeyOfNodes(t *testing.T) {
 	keys := []string{newSecretKey(t, first), newSecretKey(t, first)}
 	first.args = []string{"--cluster-listen", porttest.Free(t), "--secret-key-file", keys[0]}
 	first.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, first) })
 	token := mustCluster(t, first, "join-token", "--secret-key-file", keys[0])
 	second := newService(t, "--cluster-listen", porttest.Free(t), "--join", token, "--secret-key-file", keys[1])
 	second.start()
-	eventually(t, "the second node to be ready", func() bool { return ready(t, second) })
+	waittest.Until(t, "the second node to be ready", func() bool { return ready(t, second) })
 	createLocation(t, "custom-a", first, second)
-	eventually(t, "both nodes to vote", func() bool {
+	waittest.Until(t, "both nodes to vote", func() bool {
 		var s struct{ Members []struct{ Role string } }
 		must(t, json.Unmarshal([]byte(mustCluster(t, second, "status", "--json", "--secret-key-file", keys[1])), &s))
 		return len(s.Members) == 2 && s.Members[0].Role != "observer" && s.Members[1].Role != "observer"
@@ -198,6 +199,6 @@ func TestSecretKeyOfNodes(t *testing.T) {
 	}
 	second.args = []string{"--cluster-listen", porttest.Free(t), "--secret-key-file", from}
 	second.start()
-	eventually(t, "the second node to be ready again", func() bool { return ready(t, second) })
+	waittest.Until(t, "the second node to be ready again", func() bool { return ready(t, second) })
 	createLocation(t, "custom-b", second, first)
 }

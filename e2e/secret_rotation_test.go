@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // secretStates returns the states of the generations of the secret, as listed by the command.
@@ -224,7 +226,7 @@ func TestKillDuringSecretRotation(t *testing.T) {
 		s.start()
 		must(t, s.lists(c))
 		must(t, s.lists(aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}))
-		eventually(t, "the rotation to be over", func() bool {
+		waittest.Until(t, "the rotation to be over", func() bool {
 			states := secretStates(t, s)
 			for _, state := range states {
 				if state != "signs" && state != "accepted" && state != "ended" && state != "destroyed" {
@@ -253,7 +255,7 @@ func TestSecretRotationInACluster(t *testing.T) {
 	everywhere(t, nodes, key)
 	down := nodes[2]
 	down.kill()
-	eventually(t, "the node to be given up", func() bool {
+	waittest.Until(t, "the node to be given up", func() bool {
 		out, err := clusterCommand(t, nodes[0], "status")
 		return err == nil && strings.Contains(out, "missing")
 	})
@@ -273,7 +275,7 @@ func TestSecretRotationInACluster(t *testing.T) {
 	load.end()
 	c := nodes[0].assume(id, secret, "readonly", "report")
 	down.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, down) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, down) })
 	must(t, down.lists(c))
 	must(t, nodes[0].lists(down.assume(id, secret, "readonly", "report")))
 	made, madeSecret := down.key("backend") // derived from the new generation, by the command on that machine
@@ -286,18 +288,18 @@ func TestSecretRotationInACluster(t *testing.T) {
 	time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond) // the moment of the kill, and nothing that a check waits for
 	nodes[0].kill()
 	_ = rotation.Wait() // it has failed, or not
-	eventually(t, "the rotation to be over", func() bool {
+	waittest.Until(t, "the rotation to be over", func() bool {
 		out, err := nodes[1].commandFails("secret", "list", "--data", nodes[1].data)
 		return err == nil && !strings.Contains(out, "waits for") && !strings.Contains(out, "distributed")
 	})
 	var between aws.Credentials
-	eventually(t, "another node to decide", func() bool {
+	waittest.Until(t, "another node to decide", func() bool {
 		var err error
 		between, err = nodes[1].roles(id, secret, "readonly", "report").Retrieve(t.Context())
 		return err == nil
 	})
 	nodes[0].start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, nodes[0]) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, nodes[0]) })
 	for _, n := range nodes {
 		must(t, n.lists(between))
 		must(t, n.lists(c))
@@ -308,7 +310,7 @@ func TestSecretRotationInACluster(t *testing.T) {
 	everywhere(t, nodes, last)
 
 	late := joined(t, nodes[1], "--dev=false")
-	eventually(t, "the new node to be ready", func() bool { return ready(t, late) })
+	waittest.Until(t, "the new node to be ready", func() bool { return ready(t, late) })
 	must(t, late.lists(last))
 	must(t, late.lists(key))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The numbers of the SDK's error types that tests look for; they are part of its public interface.
@@ -269,7 +271,7 @@ func TestPlayerSessionsInPages(t *testing.T) {
 			t.Errorf("got %d different player sessions, want 62", len(seen))
 		}
 		p.advance(3 * time.Second)
-		eventually(t, "all reservations to time out", func() bool {
+		waittest.Until(t, "all reservations to time out", func() bool {
 			return aws.ToInt32(p.gameSession(id).CurrentPlayerSessionCount) == 0
 		})
 		if l := server.do("accept", first.Players[0].PlayerSessionId); l.Type != sdkBadRequest || !strings.Contains(l.Error, "TIMEDOUT instead of RESERVED") {
@@ -284,7 +286,7 @@ func TestLargeSessionData(t *testing.T) {
 	p := startService(t).prepare()
 	server := p.ready(sdkOptions{})
 	data := strings.Repeat("x", 262_143) + "ü" // 262,144 characters
-	eventually(t, "a free process", func() bool {
+	waittest.Until(t, "a free process", func() bool {
 		_, err := p.api().CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{
 			FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: aws.Int32(1), GameSessionData: &data})
 		if isError[*types.FleetCapacityExceededException](err) {

@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const region = "us-east-1"
@@ -157,7 +158,7 @@ func (s *service) untilLogged(part string) {
 // staysHealthy checks that the service still serves others.
 func (s *service) staysHealthy() {
 	s.t.Helper()
-	eventually(s.t, "the service to be well", s.healthy)
+	waittest.Until(s.t, "the service to be well", s.healthy)
 }
 
 // kill ends the process as suddenly as a power cut.
@@ -283,7 +284,7 @@ func (s *service) prepareAt(location string) *place {
 func (p *place) createGameSession(playersMax int32) *types.GameSession {
 	p.t.Helper()
 	var created *types.GameSession
-	eventually(p.t, "a free server process", func() bool {
+	waittest.Until(p.t, "a free server process", func() bool {
 		out, err := p.api().CreateGameSession(p.t.Context(), &gamelift.CreateGameSessionInput{
 			FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: &playersMax, Name: aws.String("Debug"),
 		})
@@ -310,7 +311,7 @@ func (s *service) gameSession(id string) types.GameSession {
 func (s *service) untilGameSession(id string, want ...types.GameSessionStatus) types.GameSession {
 	s.t.Helper()
 	var last types.GameSession
-	eventually(s.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool {
+	waittest.Until(s.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool {
 		last = s.gameSession(id)
 		return slices.Contains(want, last.Status)
 	})
@@ -344,7 +345,7 @@ func (s *service) playerSession(id string) types.PlayerSession {
 
 func (s *service) untilPlayer(id string, want types.PlayerSessionStatus) {
 	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("player session %s to be %s", id, want), func() bool { return s.playerSession(id).Status == want })
+	waittest.Until(s.t, fmt.Sprintf("player session %s to be %s", id, want), func() bool { return s.playerSession(id).Status == want })
 }
 
 // eventsOf returns the codes of a fleet's events.
@@ -361,17 +362,7 @@ func (p *place) eventsOf() []types.EventCode {
 
 func (p *place) untilEvent(code types.EventCode) {
 	p.t.Helper()
-	eventually(p.t, "fleet event "+string(code), func() bool { return slices.Contains(p.eventsOf(), code) })
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	waittest.Until(p.t, "fleet event "+string(code), func() bool { return slices.Contains(p.eventsOf(), code) })
 }
 
 func must(t *testing.T, err error) {

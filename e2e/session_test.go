@@ -22,6 +22,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	game "github.com/musterhq/muster/examples/arena"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // awsEnvironment returns the variables with which a program with an AWS SDK finds a service, and no other settings of this machine.
@@ -110,7 +111,7 @@ func (p *place) untilFree(server *program) {
 func (p *place) untilHealth(process, health string) {
 	p.t.Helper()
 	line := regexp.MustCompile(`(?m)^health +` + health + `$`)
-	eventually(p.t, "process "+process+" to be "+health, func() bool { return line.MatchString(p.explain(p.t, "process", process)) })
+	waittest.Until(p.t, "process "+process+" to be "+health, func() bool { return line.MatchString(p.explain(p.t, "process", process)) })
 }
 
 // A session ends automatically when its last player has left.

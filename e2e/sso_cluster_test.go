@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // office is a cluster of three nodes for a person's sign-in, behind a balancer that sends each request to another node.
@@ -123,7 +125,7 @@ func TestSignInAcrossACluster(t *testing.T) {
 		t.Logf("credentials of the sign-in are refused after %v", refusedEverywhere(t, up, c))
 	}
 	down.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, down) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, down) })
 	for i, n := range x.nodes {
 		for _, c := range []aws.Credentials{first, second} {
 			refusedEverywhere(t, []*service{n}, c)
@@ -166,7 +168,7 @@ func TestSignInWhileTheLeaderDies(t *testing.T) {
 	x.before = leader.kill
 	cli := x.loginWithCLI()
 	leader.start()
-	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
+	waittest.Until(t, "the node to be ready", func() bool { return ready(t, leader) })
 	key := cli.credentials()
 	everywhere(t, x.nodes, key)
 	cli.logout()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // systemd is a fake service manager: it receives the program's notifications.
@@ -129,7 +131,7 @@ func TestWatchdogOfAStoppedProcess(t *testing.T) {
 	s.start()
 	manager.until("WATCHDOG=1")
 	must(t, s.cmd.Process.Signal(syscall.SIGSTOP))
-	eventually(t, "the process to stand still", func() bool {
+	waittest.Until(t, "the process to stand still", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/stat")
 		must(t, err)
 		return strings.Contains(string(stat), ") T ")

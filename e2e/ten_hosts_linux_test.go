@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // racks is the setup of docs/guide/ten-hosts.md: a service with TLS, and hosts that joined with one token. Each has a network namespace.
@@ -94,7 +95,7 @@ func startRacks(t *testing.T, hosts int) *racks {
 			t.Logf("log of the service:\n%s", logs.tail(40))
 		}
 	})
-	eventually(t, "the service to answer", func() bool {
+	waittest.Until(t, "the service to answer", func() bool {
 		_, err := r.api.ListFleets(t.Context(), &gamelift.ListFleetsInput{})
 		return err == nil
 	})
@@ -224,7 +225,7 @@ func (r *racks) cut(host int, off bool) {
 // untilProcesses waits until hosts have n connected server processes.
 func (r *racks) untilProcesses(what string, n int, of ...string) {
 	r.t.Helper()
-	eventually(r.t, what, func() bool {
+	waittest.Until(r.t, what, func() bool {
 		for name, h := range r.list() {
 			if (len(of) == 0 || slices.Contains(of, name)) && (h.State != "ready" || h.Processes != n) {
 				return false
@@ -250,7 +251,7 @@ func (r *racks) fill(n int) map[string][]string {
 	games := map[string][]string{}
 	for range n {
 		var g *types.GameSession
-		eventually(r.t, "a game session", func() (ok bool) {
+		waittest.Until(r.t, "a game session", func() (ok bool) {
 			var err error
 			g, err = r.create() // a process is eligible slightly after it is ready
 			if full := (*types.FleetCapacityExceededException)(nil); err != nil && !errors.As(err, &full) {
@@ -280,7 +281,7 @@ func (r *racks) session(id string) types.GameSession {
 
 func (r *racks) until(id string, want types.GameSessionStatus) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool { return r.session(id).Status == want })
+	waittest.Until(r.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool { return r.session(id).Status == want })
 }
 
 // play makes a player join a game session over the network, say something and leave.
@@ -303,14 +304,14 @@ func TestTenHosts(t *testing.T) {
 	r := startRacks(t, n)
 	r.managedFleet()
 	r.join(n)
-	eventually(t, "ten hosts to have joined", func() bool { return len(r.list()) == n })
+	waittest.Until(t, "ten hosts to have joined", func() bool { return len(r.list()) == n })
 	_, err := r.api.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{
 		FleetId: &r.fleet, Location: aws.String(rackLocation), DesiredInstances: aws.Int32(n), MaxSize: aws.Int32(n),
 	})
 	must(t, err)
 	r.untilProcesses("all hosts to run their server processes", rackProcesses)
 
-	eventually(t, "the fleet to be ACTIVE", func() bool {
+	waittest.Until(t, "the fleet to be ACTIVE", func() bool {
 		out, err := r.api.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{r.fleet}})
 		must(t, err)
 		return out.FleetAttributes[0].Status == types.FleetStatusActive
@@ -345,12 +346,12 @@ func TestTenHosts(t *testing.T) {
 func (r *racks) cutOff(h *rackHost, games []string) {
 	r.cut(h.no, true)
 	ended := r.killOne(h)
-	eventually(r.t, "the agent to see the end", func() bool { return h.processes()[ended] == 0 })
+	waittest.Until(r.t, "the agent to see the end", func() bool { return h.processes()[ended] == 0 })
 	if over := r.over(games); over != 0 {
 		r.t.Errorf("%d game sessions of a host that cannot be reached have ended", over)
 	}
 	r.cut(h.no, false)
-	eventually(r.t, "the game session of the ended process to end", func() bool { return r.over(games) == 1 })
+	waittest.Until(r.t, "the game session of the ended process to end", func() bool { return r.over(games) == 1 })
 	r.untilProcesses("another server process in its place", rackProcesses, h.name())
 	for _, id := range games {
 		if r.session(id).Status == types.GameSessionStatusActive {
@@ -385,7 +386,7 @@ func (r *racks) reboot(h *rackHost, games []string) {
 	before := r.list()[h.name()].ID
 	h.kill()
 	h.start("/nonexistent")
-	eventually(r.t, "the game sessions of the host to end", func() bool { return r.over(games) == len(games) })
+	waittest.Until(r.t, "the game sessions of the host to end", func() bool { return r.over(games) == len(games) })
 	r.untilProcesses("new server processes after the reboot", rackProcesses, h.name())
 	if all := r.list(); all[h.name()].ID != before || len(all) != len(r.hosts) {
 		r.t.Errorf("%d hosts, and %s is %s, which was %s", len(all), h.name(), all[h.name()].ID, before)
@@ -410,8 +411,8 @@ func (r *racks) fullDisk(h *rackHost, games []string) {
 		r.t.Fatal(err)
 	}
 	r.killOne(h)
-	eventually(r.t, "the game session of the ended process to end", func() bool { return r.over(games) == 1 })
-	eventually(r.t, "the agent to say what is wrong", func() bool { return strings.Contains(h.logs.String(), "no space left on device") })
+	waittest.Until(r.t, "the game session of the ended process to end", func() bool { return r.over(games) == 1 })
+	waittest.Until(r.t, "the agent to say what is wrong", func() bool { return strings.Contains(h.logs.String(), "no space left on device") })
 	for _, id := range games {
 		if r.session(id).Status == types.GameSessionStatusActive {
 			r.play(id, "cid")

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // One port for both: the C++ and Unreal SDKs use TLS 1.2 for every URL and verify no certificate; clients that trust the authority
@@ -60,7 +61,7 @@ func TestOldSignatureOfAReconnect(t *testing.T) {
 		Credentials: credentials.NewStaticCredentialsProvider(id, secret, "")})
 	ctx := t.Context()
 	location, compute := "custom-home", "DesktopPC"
-	eventually(t, "the new key to be known", func() bool {
+	waittest.Until(t, "the new key to be known", func() bool {
 		_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &location})
 		return err == nil
 	})

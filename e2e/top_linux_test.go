@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // top runs muster top in a terminal of a given size.
@@ -63,7 +64,7 @@ func TestTop(t *testing.T) {
 	p.kill()
 	s.shows("CONNECTION LOST at ", "Needs attention")
 	p.start()
-	eventually(t, "muster top to go on", func() bool {
+	waittest.Until(t, "muster top to go on", func() bool {
 		text := s.text()
 		return !strings.Contains(text, "LOST") && strings.Contains(text, "Needs attention")
 	})

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // collector receives a service's exports.
@@ -187,7 +188,7 @@ func (c *collector) untilTraced(t *testing.T, operation string, nodes map[string
 			t.Logf("got:\n%s\nwant:\n%s", got, want)
 		}
 	}()
-	eventually(t, "the trace of "+operation, func() bool {
+	waittest.Until(t, "the trace of "+operation, func() bool {
 		spans = c.all(traceOfTest)
 		for _, s := range spans {
 			if s.name == operation && s.parent == parentOfTest && s.attributes["muster.outcome"] == "ok" {
@@ -235,7 +236,7 @@ func TestTraceOfAGameSession(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"muster_calls", "gamelift_active_game_sessions", "muster_telemetry_spans_waiting"} {
-		eventually(t, "metric "+name, func() bool { return c.has(name) || c.has(name+"_total") })
+		waittest.Until(t, "metric "+name, func() bool { return c.has(name) || c.has(name+"_total") })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,7 +272,7 @@ func TestTraceOfAPlacement(t *testing.T) {
 	server := p.ready(sdkOptions{})
 	server.untilEvent("start", 1)
 	server.must("activate")
-	eventually(t, "the placement to be fulfilled", func() bool { return s.placement("placement").Status == types.GameSessionPlacementStateFulfilled })
+	waittest.Until(t, "the placement to be fulfilled", func() bool { return s.placement("placement").Status == types.GameSessionPlacementStateFulfilled })
 	spans := c.untilTraced(t, "StartGameSessionPlacement", nil, `StartGameSessionPlacement
   commit StartPlacement
     append
@@ -385,7 +386,7 @@ func TestCollectorDown(t *testing.T) {
 	s.start()
 	p := s.prepare()
 	p.hosting(sdkOptions{}, 2)
-	eventually(t, "dropped spans and failed exports", func() bool {
+	waittest.Until(t, "dropped spans and failed exports", func() bool {
 		e := s.exposition(t)
 		dropped, _ := e.value("muster_telemetry_spans_dropped_total", "reason", "export_failed")
 		failed, _ := e.value("muster_telemetry_exports_failed_total", "signal", "metrics")
@@ -424,8 +425,8 @@ func TestReloadMovesTelemetry(t *testing.T) {
 		before := fleets(c)
 		_, err := api.ListFleets(t.Context(), &gamelift.ListFleetsInput{})
 		must(t, err)
-		eventually(t, "the span of the call", func() bool { return fleets(c) == before+1 })
-		eventually(t, "metrics", func() bool { return c.has("muster_telemetry_spans_waiting") })
+		waittest.Until(t, "the span of the call", func() bool { return fleets(c) == before+1 })
+		waittest.Until(t, "metrics", func() bool { return c.has("muster_telemetry_spans_waiting") })
 	}
 	reload := func(text string) {
 		t.Helper()
@@ -442,7 +443,7 @@ func TestReloadMovesTelemetry(t *testing.T) {
 	calls(first)
 	reload(to(second))
 	calls(second)
-	eventually(t, "the entry of the reload in the log of the second collector", func() bool { return logs(second) > 0 })
+	waittest.Until(t, "the entry of the reload in the log of the second collector", func() bool { return logs(second) > 0 })
 
 	replaceFile(t, file, strings.Replace(to(wrong), "{", `{"people": "/no/such/file", `, 1))
 	if out, err := s.commandFails("reload", "--data", s.data); err == nil || !strings.Contains(out, "/no/such/file") {
@@ -465,7 +466,7 @@ func TestReloadMovesTelemetry(t *testing.T) {
 	}
 	replaceFile(t, file, to(first))
 	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
-	eventually(t, "the signal to be carried out", func() bool { return strings.Count(s.logs.String(), "settings reloaded") == 3 })
+	waittest.Until(t, "the signal to be carried out", func() bool { return strings.Count(s.logs.String(), "settings reloaded") == 3 })
 	calls(first)
 	if n := len(wrong.spans) + logs(wrong); n != 0 || wrong.has("muster_telemetry_spans_waiting") {
 		t.Errorf("a collector of refused settings got %d spans and records", n)

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Nodes of two releases serve one load, with a node of either release as the leader, and each of them is killed while it follows and while it leads. An empty node of each release joins
@@ -43,9 +44,9 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	allReady := func() {
 		t.Helper()
 		for _, n := range nodes {
-			eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+			waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
 		}
-		eventually(t, "all nodes to vote and to be up to date", func() bool {
+		waittest.Until(t, "all nodes to vote and to be up to date", func() bool {
 			s := clusterStatus(t, nodes[0])
 			for _, m := range s.Members {
 				if m.Role == "observer" || m.Missing {
@@ -79,7 +80,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		h.mu.Lock()
 		want := len(h.order) + 10
 		h.mu.Unlock()
-		eventually(t, "the load to go on", func() bool {
+		waittest.Until(t, "the load to go on", func() bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			return len(h.order) >= want
@@ -187,7 +188,7 @@ func throughAny(t *testing.T, nodes []*service) string {
 func handOver(t *testing.T, n *service) {
 	t.Helper()
 	to := idOf(t, n)
-	eventually(t, "the node to lead", func() bool {
+	waittest.Until(t, "the node to lead", func() bool {
 		_, err := clusterCommand(t, n, "hand-over", to)
 		return err == nil || clusterStatus(t, n).Leader == to
 	})
@@ -224,7 +225,7 @@ func sameEverywhere(t *testing.T, nodes []*service) {
 			t.Logf("records of what has ended that not all nodes have:\n%s", differ)
 		}
 	})
-	eventually(t, "all nodes to have the same records of what has ended", func() bool {
+	waittest.Until(t, "all nodes to have the same records of what has ended", func() bool {
 		first := ended(nodes[0])
 		differ = ""
 		for i, n := range nodes[1:] {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestAgentWithService: the agent runs the arena's game server on a host of a fleet. A game session starts on it, the process is killed, and the session
@@ -30,7 +31,7 @@ func TestAgentWithService(t *testing.T) {
 	defer stop()
 
 	var session *types.GameSession
-	eventually(t, "a game session on the agent's process", func() bool {
+	waittest.Until(t, "a game session on the agent's process", func() bool {
 		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		if err == nil {
 			session = out.GameSession
@@ -45,7 +46,7 @@ func TestAgentWithService(t *testing.T) {
 		check(err)
 		return out.GameSessions[0].Status
 	}
-	eventually(t, "the game session is active", func() bool { return status() == types.GameSessionStatusActive })
+	waittest.Until(t, "the game session is active", func() bool { return status() == types.GameSessionStatusActive })
 
 	state, err := os.ReadFile(filepath.Join(dir, "agent", "agent.json"))
 	check(err)
@@ -61,27 +62,18 @@ func TestAgentWithService(t *testing.T) {
 	check(err)
 	check(process.Signal(syscall.SIGKILL))
 	began := time.Now()
-	eventually(t, "the game session ends with its process", func() bool { s := status(); return s != types.GameSessionStatusActive })
+	waittest.Until(t, "the game session ends with its process", func() bool { s := status(); return s != types.GameSessionStatusActive })
 	t.Logf("from the death of the process to the end of the game session: %v", time.Since(began).Round(time.Millisecond))
 
-	eventually(t, "another process", func() bool {
+	waittest.Until(t, "another process", func() bool {
 		_, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		return err == nil
 	})
 	stop()
 	check(<-done)
-	eventually(t, "the compute is deregistered", func() bool {
+	waittest.Until(t, "the compute is deregistered", func() bool {
 		out, err := sdk.ListCompute(ctx, &gamelift.ListComputeInput{FleetId: &fleet})
 		check(err)
 		return len(out.ComputeList) == 0
 	})
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }

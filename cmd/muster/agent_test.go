@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func TestAgentFlags(t *testing.T) {
@@ -59,14 +60,10 @@ func TestAgentWithoutService(t *testing.T) {
 		done <- run(ctx, []string{"agent", "--root", dir, "--runtime-config", file, "--state-dir", filepath.Join(dir, "state"), "--ports", "21000-21999", "--end-processes",
 			"--log-level", "error"}, []string{"MUSTER_PORT=1"}, io.Discard)
 	}()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if text, _ := os.ReadFile(made); strings.HasPrefix(string(text), "port 21") && strings.HasSuffix(string(text), "\n") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the program does not run")
-		}
-	}
+	waittest.Until(t, "the program runs", func() bool {
+		text, _ := os.ReadFile(made)
+		return strings.HasPrefix(string(text), "port 21") && strings.HasSuffix(string(text), "\n")
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestHostJoins: a machine joins with a token, without an access key. A fleet of a build gets it and its processes, game sessions run on it, and all of it ends when
@@ -69,7 +70,7 @@ func TestHostJoins(t *testing.T) {
 			"--state-dir", filepath.Join(dir, "agent"), "--ports", "23000-23999", "--end-processes", "--kill-timeout", "1s", "--log-level", "error"}, nil, io.Discard)
 	}()
 	var session *types.GameSession
-	eventually(t, "a game session on the host", func() bool {
+	waittest.Until(t, "a game session on the host", func() bool {
 		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: fleet, Location: aws.String("custom-rack"), MaximumPlayerSessionCount: aws.Int32(2)})
 		if err == nil {
 			session = out.GameSession
@@ -84,17 +85,17 @@ func TestHostJoins(t *testing.T) {
 		check(err)
 		return out.Instances
 	}
-	eventually(t, "the instance is active", func() bool {
+	waittest.Until(t, "the instance is active", func() bool {
 		all := instances()
 		return len(all) == 1 && *all[0].InstanceId == "rack-1" && all[0].Status == types.InstanceStatusActive
 	})
-	eventually(t, "the fleet is active", func() bool {
+	waittest.Until(t, "the fleet is active", func() bool {
 		out, err := sdk.DescribeFleetAttributes(ctx, &gamelift.DescribeFleetAttributesInput{FleetIds: []string{*fleet}})
 		check(err)
 		return out.FleetAttributes[0].Status == types.FleetStatusActive
 	})
 	var host operator.Host
-	eventually(t, "the list shows both processes, the game session and what the host uses", func() bool {
+	waittest.Until(t, "the list shows both processes, the game session and what the host uses", func() bool {
 		all := list()
 		if len(all.Hosts) != 1 || len(all.Tokens) != 0 {
 			return false
@@ -137,12 +138,12 @@ func TestHostJoins(t *testing.T) {
 	}
 
 	muster("hosts", "drain", "rack-1")
-	eventually(t, "the instance leaves", func() bool {
+	waittest.Until(t, "the instance leaves", func() bool {
 		all := instances()
 		return len(all) == 1 && all[0].Status == types.InstanceStatusTerminating
 	})
 	muster("hosts", "drain", "--undo", host.ID)
-	eventually(t, "the instance stays after all", func() bool {
+	waittest.Until(t, "the instance stays after all", func() bool {
 		all := instances()
 		return len(all) == 1 && all[0].Status == types.InstanceStatusActive && list().Hosts[0].Processes == 2
 	})
@@ -155,7 +156,7 @@ func TestHostJoins(t *testing.T) {
 	if got := muster("hosts", "revoke-token", "--hosts", host.JoinToken); got != "join token "+host.JoinToken+" is revoked, and 1 host that joined with it was revoked: its game sessions have ended\n" {
 		t.Errorf("a token that is used up, with its hosts: %s", got)
 	}
-	eventually(t, "the instance and the game session are gone, and the agent is not connected", func() bool {
+	waittest.Until(t, "the instance and the game session are gone, and the agent is not connected", func() bool {
 		out, err := sdk.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: session.GameSessionId})
 		check(err)
 		h := list().Hosts[0]

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // gate is output that is not read before it opens.
@@ -58,7 +59,7 @@ func TestLogs(t *testing.T) {
 	stop, done := agentForTest(t, keys[identity.Admin], dir, "--server", url, "--fleet", fleet, "--root", root, "--runtime-config", file, "--ports", "23000-23999")
 	defer stop()
 	processes, pid := map[string]string{}, 0 // ids by launch path; of the server
-	eventually(t, "three processes", func() bool {
+	waittest.Until(t, "three processes", func() bool {
 		var state struct {
 			Processes []struct {
 				ID         string `json:"id"`
@@ -77,7 +78,7 @@ func TestLogs(t *testing.T) {
 		return len(processes) == 3 && pid > 0
 	})
 	var session *types.GameSession
-	eventually(t, "a game session", func() bool {
+	waittest.Until(t, "a game session", func() bool {
 		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		if err == nil {
 			session = out.GameSession
@@ -90,7 +91,7 @@ func TestLogs(t *testing.T) {
 		return runForTest(t, env, append([]string{"logs", "--server", url}, args...)...)
 	}
 	quiet := fleet + "/rack-1/" + processes["quiet"]
-	eventually(t, "what the server has written", func() bool {
+	waittest.Until(t, "what the server has written", func() bool {
 		out, err := logs(processes["server"])
 		check(err)
 		return strings.HasPrefix(out, "server begins\n")
@@ -129,7 +130,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("the last two lines: %q, %v", out, err)
 	}
 	close(slow.open)
-	eventually(t, "the flood goes on for its reader, with what is left out marked", func() bool { return slow.has("output was left out here") })
+	waittest.Until(t, "the flood goes on for its reader, with what is left out marked", func() bool { return slow.has("output was left out here") })
 	check(endSlow())
 
 	// Errors.
@@ -164,7 +165,7 @@ func TestLogs(t *testing.T) {
 	if out, err := logs(fleet + "/rack-1/" + processes["server"]); err != nil || !strings.HasPrefix(out, "server begins\n") {
 		t.Errorf("after its end: %s, %v", out, err)
 	}
-	eventually(t, "the agent tells the end", func() bool {
+	waittest.Until(t, "the agent tells the end", func() bool {
 		out, err := runForTest(t, env, "explain", "--public-url", url, "game-session", *session.GameSessionId)
 		check(err)
 		return strings.Contains(out, "PROCESS_EXITED")

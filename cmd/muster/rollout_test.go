@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/porttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // killable is the service as a process of its own.
@@ -66,7 +67,7 @@ func (s *killable) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "the service is up", func() bool {
+	waittest.Until(s.t, "the service is up", func() bool {
 		answer, err := http.Get("http://" + s.address + "/healthz")
 		if err == nil {
 			answer.Body.Close()
@@ -149,12 +150,12 @@ func TestRollout(t *testing.T) {
 		}
 	}()
 	for _, id := range []*string{before, after} {
-		eventually(t, "three server processes are ready", func() bool {
+		waittest.Until(t, "three server processes are ready", func() bool {
 			out, err := sdk.DescribeFleetLocationUtilization(ctx, &gamelift.DescribeFleetLocationUtilizationInput{FleetId: id, Location: aws.String("custom-rack")})
 			check(err)
 			return aws.ToInt32(out.FleetUtilization.ActiveServerProcessCount) == 3
 		})
-		eventually(t, "the fleet is active", func() bool {
+		waittest.Until(t, "the fleet is active", func() bool {
 			out, err := sdk.DescribeFleetAttributes(ctx, &gamelift.DescribeFleetAttributesInput{FleetIds: []string{*id}})
 			check(err)
 			return out.FleetAttributes[0].Status == types.FleetStatusActive
@@ -168,7 +169,7 @@ func TestRollout(t *testing.T) {
 	play := func() *types.GameSession {
 		t.Helper()
 		var session *types.GameSession
-		eventually(t, "a game session by the alias", func() bool {
+		waittest.Until(t, "a game session by the alias", func() bool {
 			out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{AliasId: alias, Location: aws.String("custom-rack"), MaximumPlayerSessionCount: aws.Int32(2)})
 			if err == nil {
 				session = out.GameSession
@@ -220,17 +221,17 @@ func TestRollout(t *testing.T) {
 
 	match := play()
 	in(match, before)
-	eventually(t, "the match is active", func() bool { return isActive(match) })
+	waittest.Until(t, "the match is active", func() bool { return isActive(match) })
 
 	// By shares: the new fleet gets every second request, beginning with the first.
 	muster("rollout", "--alias", "arena-live", "--to", *after, "--steps", "50,100", "--step-time", "1h")
 	pointsTo(before)
 	second := play()
 	in(second, after)
-	eventually(t, "the match in the new fleet is active", func() bool { return isActive(second) }) // a game session is offered to its process once
+	waittest.Until(t, "the match in the new fleet is active", func() bool { return isActive(second) }) // a game session is offered to its process once
 	s.kill()
 	s.start()
-	eventually(t, "the matches go on after the service has died", func() bool { return isActive(match) && isActive(second) })
+	waittest.Until(t, "the matches go on after the service has died", func() bool { return isActive(match) && isActive(second) })
 	if x := status(); x.Phase != "MOVING" || x.Step != 1 || x.Percent != 50 || x.Requests != 1 || x.RequestsToNew != 1 {
 		t.Errorf("after the restart the rollout is %+v", x)
 	}
@@ -267,13 +268,13 @@ func TestRollout(t *testing.T) {
 	}
 
 	// The new build breaks: the alias moves back automatically.
-	eventually(t, "the new fleet has a server process", func() bool {
+	waittest.Until(t, "the new fleet has a server process", func() bool {
 		_, err := runForTest(t, envOf(s.key), "rollout", "--alias", *alias, "--to", *after, "--step-time", "1h", "--server", url, "--data", s.data)
 		return err == nil
 	})
 	pointsTo(after)
 	put(t, filepath.Join(root, "broken"), "")
-	eventually(t, "the alias comes back", func() bool { return status().Phase == "UNDONE" })
+	waittest.Until(t, "the alias comes back", func() bool { return status().Phase == "UNDONE" })
 	pointsTo(before)
 	if x := status(); !strings.Contains(x.Why, "server processes of fleet "+*after+" ended with an error since the step began; the bound is 3 and 20 %") {
 		t.Errorf("the reason is %q", x.Why)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/musterhq/muster/gameserver"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // asGame makes this test binary a game server that writes logs, and ends its game session once there is a file "end" in its directory.
@@ -74,14 +75,14 @@ func TestSessionLogs(t *testing.T) {
 	stop, done := agentForTest(t, keys[identity.Admin], dir, "--server", url, "--fleet", fleet, "--root", root, "--runtime-config", file, "--ports", "24000-24999")
 	defer stop()
 	var session *types.GameSession
-	eventually(t, "a game session", func() bool {
+	waittest.Until(t, "a game session", func() bool {
 		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		if err == nil {
 			session = out.GameSession
 		}
 		return err == nil
 	})
-	eventually(t, "the game session is active", func() bool {
+	waittest.Until(t, "the game session is active", func() bool {
 		out, err := sdk.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: session.GameSessionId})
 		check(err)
 		return out.GameSessions[0].Status == types.GameSessionStatusActive
@@ -95,7 +96,7 @@ func TestSessionLogs(t *testing.T) {
 	}
 	check(os.WriteFile(filepath.Join(root, "end"), nil, 0o600))
 	var place string
-	eventually(t, "the log of the game session", func() bool {
+	waittest.Until(t, "the log of the game session", func() bool {
 		out, err := ask()
 		if _, none := errors.AsType[*types.NotFoundException](err); none {
 			return false

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/hostproof"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const builtFleet = "fleet-built"
@@ -149,12 +150,12 @@ func TestProofsThatAreRefused(t *testing.T) {
 	}
 	b, c := m.keep(conn), other.join()
 	// A connection that is being established when the host is revoked is closed without a message.
-	w.until("all connections to be made", func() bool { return w.door.Stats().Links == 3 })
+	waittest.Until(w, "all connections to be made", func() bool { return w.door.Stats().Links == 3 })
 	w.must(&hosts.Revoke{Host: m.id})
 	for _, x := range []*agent{a, b} {
 		x.wait(`{"Action":"DrainCompute","DeadlineMillis":1,"Reason":"the host was revoked"}`)
 	}
-	w.until("the connections of the revoked host to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 1 })
+	waittest.Until(w, "the connections of the revoked host to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 1 })
 	if c.ended() {
 		t.Error("the connection of another host has ended, too")
 	}
@@ -238,11 +239,11 @@ func TestHostsThatAreConnected(t *testing.T) {
 		return h
 	}
 	before := host().SilentBy
-	w.until("a later sign of the host", func() bool { w.door.keepHosts(time.Now()); return host().SilentBy > before })
+	waittest.Until(w, "a later sign of the host", func() bool { w.door.keepHosts(time.Now()); return host().SilentBy > before })
 	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[],"HeartbeatTimeMillis":1}`)
 	a.wait(`"RequestId":"1"`)
 	_ = a.conn.Close()
-	w.until("the host to be silent", func() bool { h := host(); return h.Silent() })
+	waittest.Until(w, "the host to be silent", func() bool { h := host(); return h.Silent() })
 }
 
 // The cause that keeps an entry of the runtime configuration from running is in the fleet's events when it begins and when it changes, not with each heartbeat.

@@ -30,6 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const testFleet, testCompute, testLocation = "fleet-1", "host", "custom-home"
@@ -104,16 +105,6 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
-// until waits for a condition. The limit only ends a test that hangs.
-func (w *world) until(what string, ok func() bool) {
-	w.Helper()
-	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			w.Fatalf("gave up waiting for: %s", what)
-		}
-	}
-}
-
 func (w *world) token(compute string) string {
 	w.Helper()
 	cmd := &hosting.IssueToken{Fleet: testFleet, Compute: compute}
@@ -145,7 +136,7 @@ func (w *world) connect(q url.Values) *agent {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.until("the door to have the connection", func() bool { return w.door.Stats().Links > before }) // it answers the upgrade before that
+	waittest.Until(w, "the door to have the connection", func() bool { return w.door.Stats().Links > before }) // it answers the upgrade before that
 	return w.keep(conn)
 }
 
@@ -188,7 +179,7 @@ func (a *agent) send(text string) {
 // wait waits for a message that contains all of these parts, and removes it from the record.
 func (a *agent) wait(parts ...string) (found string) {
 	a.Helper()
-	a.until(fmt.Sprint("a message with ", parts), func() bool {
+	waittest.Until(a, fmt.Sprint("a message with ", parts), func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 	next:
@@ -338,7 +329,7 @@ func TestLastHeartbeat(t *testing.T) {
 	}
 	a := w.connect(w.query(testCompute))
 	_ = a.conn.Close()
-	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	waittest.Until(w, "the connection to end", func() bool { return w.door.Stats().Links == 0 })
 	a = w.connect(w.query(testCompute))
 	if !registered() {
 		t.Fatal("the compute of an agent that lost its connection is gone")
@@ -346,7 +337,7 @@ func TestLastHeartbeat(t *testing.T) {
 	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[]}`)
 	a.wait(`"StatusCode":200`)
 	_ = a.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "GameLift Agent requested WebSocket closure"))
-	w.until("the compute to be deregistered", func() bool { return !registered() })
+	waittest.Until(w, "the compute to be deregistered", func() bool { return !registered() })
 }
 
 // The end of an agent while the engine takes no more commands is recorded soon after it takes them again.
@@ -365,10 +356,10 @@ func TestEndWhileOverloaded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	_ = a.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "GameLift Agent requested WebSocket closure"))
-	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	waittest.Until(w, "the connection to end", func() bool { return w.door.Stats().Links == 0 })
 	time.Sleep(50 * time.Millisecond) // the report is refused
 	close(release)
-	w.until("the compute to be deregistered", func() bool {
+	waittest.Until(w, "the compute to be deregistered", func() bool {
 		ok := true
 		_ = w.engine.Read(t.Context(), func(v *cell.View) error { _, ok = v.Compute(testFleet, testCompute); return nil })
 		return !ok
@@ -386,7 +377,7 @@ func TestOlderConnectionEndsLast(t *testing.T) {
 			}
 			links := func(n int) {
 				t.Helper()
-				w.until(fmt.Sprint(n, " connections"), func() bool { return w.door.Stats().Links == n })
+				waittest.Until(w, fmt.Sprint(n, " connections"), func() bool { return w.door.Stats().Links == n })
 			}
 			older := w.native()
 			newer := w.native()
@@ -408,7 +399,7 @@ func TestOlderConnectionEndsLast(t *testing.T) {
 				}
 				return
 			}
-			w.until("the compute to be deregistered", func() bool { return !registered() })
+			waittest.Until(w, "the compute to be deregistered", func() bool { return !registered() })
 		})
 	}
 }
@@ -528,9 +519,9 @@ func TestTokenReplaced(t *testing.T) {
 	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute, KeepLinks: true})
 	a.wait(`{"Action":"RefreshConnection","RefreshConnectionEndpoint":"ws://service/agent","AuthToken":"` + w.token(testCompute) + `","ExpirationTime":"`)
 	b := w.connect(w.query(testCompute))
-	w.until("both connections", func() bool { return w.door.Stats().Links == 2 })
+	waittest.Until(w, "both connections", func() bool { return w.door.Stats().Links == 2 })
 	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute})
-	w.until("both to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 0 })
+	waittest.Until(w, "both to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 0 })
 }
 
 // The memory of a connection is bounded while its agent is silent.
@@ -552,7 +543,7 @@ func TestMemoryOfAnAgent(t *testing.T) {
 	for i := 1; i < n; i++ {
 		connect(i)
 	}
-	w.until("all connections", func() bool { return w.door.Stats().Links == n })
+	waittest.Until(w, "all connections", func() bool { return w.door.Stats().Links == n })
 	each := (heap() - before) / (n - 1)
 	t.Logf("%d bytes for each agent, with the client's own part of the connection", each)
 	if each > most {

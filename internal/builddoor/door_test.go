@@ -40,6 +40,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/objects"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // place is a door with an engine and a store, with and without TLS.
@@ -105,13 +106,9 @@ func (p *place) status(id string) (b fleet.Build) {
 // settled waits until the upload of a build was checked.
 func (p *place) settled(id string) fleet.Build {
 	p.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
-		if b := p.status(id); !b.Uploadable() {
-			return b
-		}
-	}
-	p.Fatal("the upload was not checked in a minute")
-	return fleet.Build{}
+	var b fleet.Build
+	waittest.Until(p, "the upload is checked", func() bool { b = p.status(id); return !b.Uploadable() })
+	return b
 }
 
 func (p *place) s3(server *httptest.Server, id string) *s3.Client {
@@ -205,12 +202,10 @@ func TestSDKUploadsInParts(t *testing.T) {
 // quiet waits until the uploaded files are removed.
 func (p *place) quiet() {
 	p.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
-		if names, err := p.door.Objects.StagedFiles(build); err == nil && len(names) <= 1 {
-			return
-		}
-	}
-	p.Fatal("the upload was not cleared away in a minute")
+	waittest.Until(p, "the upload is cleared away", func() bool {
+		names, err := p.door.Objects.StagedFiles(build)
+		return err == nil && len(names) <= 1
+	})
 }
 
 func TestPartsOneByOne(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // house is a service's share of a data directory.
@@ -113,11 +114,7 @@ func (h *house) furnish(from, to int) {
 		h.must(&hosting.StartPlacement{Placement: placement.Placement{ID: fmt.Sprint("p", n), Queue: "cup", PlayersMax: 2}})
 		h.must(&hosting.StopPlacement{ID: fmt.Sprint("p", n)})
 	}
-	for deadline := time.Now().Add(time.Minute); h.memory() > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatal("what ended stays in memory")
-		}
-	}
+	waittest.Until(h.t, "what ended leaves memory", func() bool { return h.memory() == 0 })
 }
 
 func (h *house) memory() (ended int) {

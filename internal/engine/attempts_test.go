@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The first attempt of a placement is in the archive when the second one takes the id of its game session. Lists of the fleet have the id
@@ -32,9 +33,7 @@ func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 		t.Fatalf("the placement's first attempt: %+v", page)
 	}
 	h.must(&hosting.EndProcess{Process: first, Request: 1})
-	for h.inMemory() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "what ended leaves memory", func() bool { return h.inMemory() == 0 })
 	if page := list(); len(page) != 1 || page[0].Status != session.Terminated {
 		t.Fatalf("the first attempt, archived: %+v", page)
 	}
@@ -48,9 +47,7 @@ func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 		t.Errorf("TERMINATED game sessions: got %d and %v, want none", len(page), err)
 	}
 	h.must(&hosting.EndProcess{Process: second, Request: 2})
-	for h.inMemory() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "what ended leaves memory", func() bool { return h.inMemory() == 0 })
 	if page := list(); len(page) != 1 || page[0].ProcessID != second.Process {
 		t.Errorf("both attempts archived: got %+v, want the second", page)
 	}

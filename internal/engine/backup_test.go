@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/sim/canon"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // wantAfter fails unless a frozen state equals the state after its entry in the journal.
@@ -92,9 +93,9 @@ func TestBackupWaitsForTheDisk(t *testing.T) {
 		h.gate.shut()
 		for i := range 2 { // one is being appended, one is being built
 			go func() { _ = h.reserve(game, i) }()
-			until(t, "an append to hang", func() bool { return h.gate.held.Load() == 1 })
+			waittest.Until(t, "an append to hang", func() bool { return h.gate.held.Load() == 1 })
 		}
-		until(t, "a group to be built behind it", func() bool { return h.Gathered() > 0 })
+		waittest.Until(t, "a group to be built behind it", func() bool { return h.Gathered() > 0 })
 		type outcome struct {
 			f   *engine.Frozen
 			err error
@@ -104,7 +105,7 @@ func TestBackupWaitsForTheDisk(t *testing.T) {
 			f, err := h.Backup(t.Context())
 			got <- outcome{f, err}
 		}()
-		until(t, "the backup to wait", func() bool { return h.FreezesAsked() == 1 })
+		waittest.Until(t, "the backup to wait", func() bool { return h.FreezesAsked() == 1 })
 		if fails {
 			h.disk.FailNext(journaltest.NotWritten)
 		}
@@ -136,7 +137,7 @@ func TestBackupOfAReplica(t *testing.T) {
 	}
 	late := c.open(config, disk, archivetest.NewMemory(1))
 	c.install(leader, late)
-	until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
+	waittest.Until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
 	if _, err := late.Backup(t.Context()); !errors.Is(err, engine.ErrArchiveLacks) {
 		t.Errorf("a node whose archive lacks records: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestSeatsAreSoldOnce: many callers compete for the seats of one game session while others read it.
@@ -77,7 +78,7 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	h.gate.shut()
 	wrote := make(chan error, 1)
 	go func() { wrote <- h.reserve(seen, 1) }()
-	until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
+	waittest.Until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
 	if held := h.held(other); held != 0 {
 		t.Errorf("%d seats of the other game session are held", held)
 	}
@@ -124,7 +125,7 @@ func TestFailedAppend(t *testing.T) {
 			answers := make(chan error, 3*manyWaiters)
 			first := make(chan error, 1)
 			go func() { first <- h.reserve(game, 0) }()
-			until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
+			waittest.Until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
 			for i := range manyWaiters {
 				go func() { answers <- h.reserve(game, i+1) }()
 				go func() { answers <- h.Do(t.Context(), &hosting.DeleteLocation{Name: "none"}) }() // refused, after a change that is not durable
@@ -186,7 +187,7 @@ func TestCloseUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	until(t, "some reservations", func() bool { return acknowledged.Load() > 20 })
+	waittest.Until(t, "some reservations", func() bool { return acknowledged.Load() > 20 })
 	if err := h.close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -222,7 +223,7 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	until(t, "a snapshot", func() bool { return h.snapshotAt() > 0 })
+	waittest.Until(t, "a snapshot", func() bool { return h.snapshotAt() > 0 })
 	for round := range 3 {
 		h.reopen()
 		for caller, game := range games {
@@ -261,7 +262,7 @@ func TestJournalDoesNotGrow(t *testing.T) {
 			h.reopen()
 		}
 	}
-	until(t, "a snapshot after ten restarts", func() bool { return h.snapshotAt() > 0 })
+	waittest.Until(t, "a snapshot after ten restarts", func() bool { return h.snapshotAt() > 0 })
 }
 
 // TestOverload: commands beyond QueueMax are refused at once.
@@ -318,7 +319,7 @@ func TestGroupsStayAppendable(t *testing.T) {
 			answers <- h.Do(context.Background(), &hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(i), Player: "ann", Data: large}}})
 		}()
 	}
-	until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
+	waittest.Until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
 	h.gate.open()
 	for range 150 {
 		if err := <-answers; err != nil {

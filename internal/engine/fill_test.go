@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // vaults has the archives of other nodes, with pages so small that there are many.
@@ -125,7 +126,7 @@ func (c *cluster) endGames(m *member, name string, n int) (b bygone) {
 // forgotten waits until no ended record is in the memory of a node.
 func (c *cluster) forgotten(m *member) {
 	c.Helper()
-	until(c.T, "what ended to leave memory", func() bool {
+	waittest.Until(c.T, "what ended to leave memory", func() bool {
 		left := 1
 		_ = m.ReadHere(c.Context(), func(v *cell.View) error { left = v.Totals().Ended; return nil })
 		return left == 0
@@ -188,7 +189,7 @@ func contents(t *testing.T, a archive.Archive) (all []archive.Record) {
 // complete waits until a node's archive is complete, and compares it with that of another one.
 func (c *cluster) complete(m, with *member) {
 	c.Helper()
-	until(c.T, "a complete archive", func() bool { _, lacks := m.ArchiveLacks(); return !lacks })
+	waittest.Until(c.T, "a complete archive", func() bool { _, lacks := m.ArchiveLacks(); return !lacks })
 	c.same(m, with)
 	c.forgotten(m)
 	if got, want := archive.Sum(contents(c.T, m.vault)), archive.Sum(contents(c.T, with.vault)); got != want {
@@ -230,7 +231,7 @@ func TestJoinerGetsTheArchive(t *testing.T) {
 		t.Error("an empty node of an empty cluster lacks records")
 	}
 	c.install(leader, late)
-	until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
+	waittest.Until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
 	if err := c.answers(late, before); err != nil {
 		t.Errorf("before the copy: %v", err)
 	}
@@ -270,7 +271,7 @@ func TestCopyGoesOn(t *testing.T) {
 	c.snapshotBehind(leader)
 	old := history(leader.Now(), 800)
 	for _, m := range c.members {
-		until(t, "the same archives", func() bool { return len(contents(t, m.vault)) >= 16 })
+		waittest.Until(t, "the same archives", func() bool { return len(contents(t, m.vault)) >= 16 })
 		if err := m.vault.Put(t.Context(), old); err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +351,7 @@ func TestNoArchiveToAsk(t *testing.T) {
 	c.snapshotBehind(leader)
 	late := c.open(config, disk, archivetest.NewMemory(1))
 	c.install(leader, late)
-	until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
+	waittest.Until(t, "the snapshot to be noticed", func() bool { _, lacks := late.ArchiveLacks(); return lacks })
 	if err := c.answers(late, gone); !domain.IsRefused(err, domain.Overloaded) {
 		t.Errorf("a game session: %v", err)
 	}
@@ -382,7 +383,7 @@ func TestLaggedNodeCopiesThePart(t *testing.T) {
 		all = append(all, c.endGames(leader, fmt.Sprint("missed", i), 5))
 		c.snapshotBehind(leader)
 		at := c.install(leader, late)
-		until(t, "the jump", func() bool { covers, _, _ := late.vault.Coverage(); return covers.Entry >= at })
+		waittest.Until(t, "the jump", func() bool { covers, _, _ := late.vault.Coverage(); return covers.Entry >= at })
 	}
 	var jumps atomic.Int32
 	others.onPage(func(string) error { // the node jumps again during each page
@@ -391,11 +392,11 @@ func TestLaggedNodeCopiesThePart(t *testing.T) {
 			all = append(all, c.endGames(leader, fmt.Sprint("meanwhile", n), 1))
 			c.snapshotBehind(leader)
 			at := c.install(leader, late)
-			until(t, "the jump", func() bool { covers, _, _ := late.vault.Coverage(); return covers.Entry >= at })
+			waittest.Until(t, "the jump", func() bool { covers, _, _ := late.vault.Coverage(); return covers.Entry >= at })
 		}
 		return nil
 	})
-	until(t, "the pages with jumps", func() bool { return jumps.Load() > 8 })
+	waittest.Until(t, "the pages with jumps", func() bool { return jumps.Load() > 8 })
 	c.complete(late, leader)
 	if err := c.answers(late, all...); err != nil {
 		t.Error(err)
@@ -423,7 +424,7 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	}
 	c.house(c.members[0]).hall()
 	gone := c.endGames(c.members[0], "g", 3)
-	until(t, "the node to be held up", func() bool { return full.refused.Load() > 0 })
+	waittest.Until(t, "the node to be held up", func() bool { return full.refused.Load() > 0 })
 	ended := func() (n int) {
 		_ = slow.ReadHere(t.Context(), func(v *cell.View) error { n = v.Totals().Ended; return nil })
 		return n
@@ -434,7 +435,7 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	led := make(chan error, 1)
 	refused := full.refused.Load()
 	go func() { led <- c.lead(slow, nil) }()
-	until(t, "the takeover to be held up", func() bool { return full.refused.Load() > refused })
+	waittest.Until(t, "the takeover to be held up", func() bool { return full.refused.Load() > refused })
 	select {
 	case err := <-led:
 		t.Errorf("it leads without what its archive lacks: %v", err)
@@ -454,7 +455,7 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	id := h.game("later", 2)
 	refused = full.refused.Load()
 	h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-later"}, Request: 1})
-	until(t, "the archive to refuse", func() bool { return full.refused.Load() > refused })
+	waittest.Until(t, "the archive to refuse", func() bool { return full.refused.Load() > refused })
 	slow.StepDown()
 	if ended() == 0 {
 		t.Error("a record has left the memory of the node that decided")
@@ -463,7 +464,7 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	if err := c.lead(c.members[0], nil); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the record to reach the archive", func() bool {
+	waittest.Until(t, "the record to reach the archive", func() bool {
 		_, found, err := vault.Get(t.Context(), archive.GameSession, string(id))
 		return err == nil && found
 	})

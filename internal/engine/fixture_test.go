@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
@@ -169,14 +168,4 @@ func (g *gate) Append(ctx context.Context, next uint64, batch []byte) error {
 	g.appended.Add(1)
 	g.largest.Store(max(g.largest.Load(), int64(len(batch))))
 	return g.Journal.Append(ctx, next, batch)
-}
-
-// until waits for a condition that another goroutine makes true.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited a minute in vain for %s", what)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestFollowersSeeEverythingInOrder: each follower, even a slow one, gets the kinds that it follows, in the order of the journal.
@@ -50,7 +51,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 		})
 	}
 	work.Wait() // a follower that blocks delays no caller
-	until(t, "the quick follower", func() bool { return told[0].Load() == callers*each })
+	waittest.Until(t, "the quick follower", func() bool { return told[0].Load() == callers*each })
 	if told[1].Load() != 0 {
 		t.Error("the slow follower did not wait")
 	}

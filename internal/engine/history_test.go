@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // inMemory returns the number of ended records in memory.
@@ -143,14 +144,14 @@ func TestTokensStayTaken(t *testing.T) {
 			}
 		})
 	}
-	until(t, "all game sessions", func() bool {
+	waittest.Until(t, "all game sessions", func() bool {
 		page, _, err := h.GameSessions(t.Context(), testFleet, hosting.GameFilter{}, hosting.GamePlace{}, 100)
 		return err == nil && len(page) == tokens
 	})
 	for i := range tokens + 1 {
 		h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprint("p", i)}, Request: 1})
 	}
-	until(t, "the move to the archive", func() bool { return h.inMemory() == 0 })
+	waittest.Until(t, "the move to the archive", func() bool { return h.inMemory() == 0 })
 	stop.Store(true)
 	work.Wait()
 	for i := range created {
@@ -178,7 +179,7 @@ func TestFailedArchive(t *testing.T) {
 		t.Errorf("Err: %v", err)
 	}
 	h.reopen()
-	until(t, "the move to the archive", func() bool { return h.inMemory() == 0 })
+	waittest.Until(t, "the move to the archive", func() bool { return h.inMemory() == 0 })
 	if g, err := h.GameSession(t.Context(), game); err != nil || g.Live() {
 		t.Errorf("%s is %s, %v", game, g.Status, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/sim/canon"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // install gives a node that was cut off another node's snapshot.
@@ -56,7 +57,7 @@ func (c *cluster) savedBehind(m, leader *member) {
 // same waits until two nodes have the same state.
 func (c *cluster) same(a, b *member) {
 	c.Helper()
-	until(c.T, "the same state", func() bool { return canon.Differ("a node", a.Freeze(), b.Freeze()) == nil })
+	waittest.Until(c.T, "the same state", func() bool { return canon.Differ("a node", a.Freeze(), b.Freeze()) == nil })
 }
 
 // TestJump: a replica that receives snapshots instead of entries continues from them, several times in a row, while it is read. Its observers are told
@@ -124,7 +125,7 @@ func TestJump(t *testing.T) {
 	behind := func(m *member) []telling {
 		return slices.DeleteFunc(m.heard(), func(x telling) bool { return x.number <= last })
 	}
-	until(t, "the same news behind the last gap", func() bool { return slices.Equal(behind(late), behind(leader)) })
+	waittest.Until(t, "the same news behind the last gap", func() bool { return slices.Equal(behind(late), behind(leader)) })
 	heard := late.heard()
 	if !slices.IsSortedFunc(heard, func(a, b telling) int { return int(a.number) - int(b.number) }) {
 		t.Error("the news are out of order")

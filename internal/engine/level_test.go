@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/sim/canon"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The additions of an invented next release: a room with an event and a record of level 2.
@@ -125,7 +126,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("the refused command has written %d entries", got-before)
 	}
 	h.must(&hosting.CreateLocation{Name: "custom-later"})
-	until(t, "both releases side by side", func() bool { return canon.Differ("the old node", old.Freeze(), leader.Freeze()) == nil })
+	waittest.Until(t, "both releases side by side", func() bool { return canon.Differ("the old node", old.Freeze(), leader.Freeze()) == nil })
 	c.snapshotBehind(leader)
 	c.join(engine.Config{}, d.copy()) // the snapshot of the next release is one of this release
 
@@ -144,7 +145,7 @@ func TestUpgrade(t *testing.T) {
 	cutOff := c.join(engine.Config{}, cut)
 	cut.cutOff()
 	levels.set(kernel.Level+1, true)
-	until(t, "the next level", func() bool { return levelOf(h.Engine) == kernel.Level+1 })
+	waittest.Until(t, "the next level", func() bool { return levelOf(h.Engine) == kernel.Level+1 })
 	h.must(&foretell{"yes"})
 	<-old.Stopped()
 	isLater(t, "an entry that a node follows", old.Err())
@@ -159,7 +160,7 @@ func TestUpgrade(t *testing.T) {
 	<-cutOff.Stopped()
 	isLater(t, "a snapshot that another node has sent", cutOff.Err())
 	second := c.join(next(engine.Config{}), d.copy())
-	until(t, "the next release at the other node", func() bool { return canon.Differ("the second node", second.Freeze(), leader.Freeze()) == nil })
+	waittest.Until(t, "the next release at the other node", func() bool { return canon.Differ("the second node", second.Freeze(), leader.Freeze()) == nil })
 	if got := levelOf(second); got != kernel.Level+1 {
 		t.Errorf("the second node is at level %d", got)
 	}
@@ -225,7 +226,7 @@ func TestLevelOfANewCluster(t *testing.T) {
 	if got := levelOf(c.members[0].Engine); got != kernel.Level+1 {
 		t.Fatalf("level %d is in force", got)
 	}
-	until(t, "a snapshot", func() bool { at, _, _ := c.members[0].disk.LatestSnapshot(t.Context()); return at > 0 })
+	waittest.Until(t, "a snapshot", func() bool { at, _, _ := c.members[0].disk.LatestSnapshot(t.Context()); return at > 0 })
 	_, err := engine.OpenReplica(t.Context(), engine.Config{Archive: c.members[0].vault, Cell: cell.DefaultConfig()}, c.members[0].disk.copy())
 	isLater(t, "its snapshot", err)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // wires connects the nodes of a cluster, and loses messages as a test requires.
@@ -232,7 +233,7 @@ func TestOneEffectThroughFaults(t *testing.T) {
 					}
 					w.late.Wait()
 					c.agree()
-					until(t, "a last leader", func() bool { return w.lead(c.members[0], nil) == nil })
+					waittest.Until(t, "a last leader", func() bool { return w.lead(c.members[0], nil) == nil })
 					if err := c.members[0].Read(t.Context(), func(v *cell.View) error {
 						for _, l := range v.Locations("", 1000) {
 							if strings.HasPrefix(l.Name, "custom-") {
@@ -408,7 +409,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 	e := c.join(engine.Config{Peers: d, Patience: time.Hour}, &disk{group: c.group})
 	asked := make(chan error, 1)
 	go func() { asked <- e.Do(context.Background(), &hosting.CreateLocation{Name: "custom-x"}) }()
-	until(t, "a question", func() bool { return d.asked.Load() > 1 })
+	waittest.Until(t, "a question", func() bool { return d.asked.Load() > 1 })
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

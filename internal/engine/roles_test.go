@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/sim/canon"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // group is a cluster's log, which never loses an entry, and the node that may append to it.
@@ -287,10 +288,10 @@ func (c *cluster) agree() {
 	c.Helper()
 	first := c.members[0]
 	for _, m := range c.members[1:] {
-		until(c.T, "the same state everywhere", func() bool {
+		waittest.Until(c.T, "the same state everywhere", func() bool {
 			return canon.Differ("a node", m.Freeze(), first.Freeze()) == nil
 		})
-		until(c.T, "the same news everywhere", func() bool { return slices.Equal(m.heard(), first.heard()) })
+		waittest.Until(c.T, "the same news everywhere", func() bool { return slices.Equal(m.heard(), first.heard()) })
 	}
 }
 
@@ -431,7 +432,7 @@ func TestReplicasKeepWhatEnded(t *testing.T) {
 	}
 	for _, m := range c.members {
 		for _, id := range games {
-			until(t, "the archive of each node", func() bool {
+			waittest.Until(t, "the archive of each node", func() bool {
 				_, found, err := m.vault.Get(t.Context(), archive.GameSession, string(id))
 				return err == nil && found
 			})
@@ -449,7 +450,7 @@ func TestReplicasKeepWhatEnded(t *testing.T) {
 	}
 	defer m.Close()
 	for _, id := range games {
-		until(t, "the archive of the late node", func() bool {
+		waittest.Until(t, "the archive of the late node", func() bool {
 			_, found, err := m.vault.Get(t.Context(), archive.GameSession, string(id))
 			return err == nil && found
 		})
@@ -492,9 +493,9 @@ func TestReplicasStoreManyAtOnce(t *testing.T) {
 			return left == 0
 		}
 	}
-	until(t, "everything to leave the memory of the node that decides", emptied(c.members[0]))
+	waittest.Until(t, "everything to leave the memory of the node that decides", emptied(c.members[0]))
 	late.full.Store(false)
-	until(t, "everything to leave the memory of the replica", emptied(c.members[1]))
+	waittest.Until(t, "everything to leave the memory of the replica", emptied(c.members[1]))
 	// The first write, which was held up, may have a part of them.
 	if largest := late.largest.Load(); largest < games*players/2 {
 		t.Errorf("the largest write of the replica's archive had %d records of %d, want half of them at least", largest, games*players)

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Tickets that ended are found in memory and in the archive, each once, beside those that wait; tickets of other configurations are not.
@@ -50,9 +51,7 @@ func TestTicketsSince(t *testing.T) {
 		}
 	}
 	check("while they move to the archive")
-	for h.inMemory() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "what ended leaves memory", func() bool { return h.inMemory() == 0 })
 	check("in the archive")
 	if x, err := h.TicketsSince(t.Context(), "duel", before, 10); err != nil || x.Whole || len(x.Tickets) > 10 {
 		t.Errorf("%v, %d tickets, whole %t: want at most 10, and that there are others", err, len(x.Tickets), x.Whole)

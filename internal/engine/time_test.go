@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // clock is a clock that the test sets.
@@ -60,7 +61,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	c.add(time.Second)
 	h.Poke()
-	until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
+	waittest.Until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
 
 	if err := h.reserve(game, 2); err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	c.add(2 * time.Second)
 	h.Poke()
-	until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
+	waittest.Until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
 }
 
 // TestPauses: a pause of the process does not count for deadlines that wait for it. Shorter pauses count.
@@ -107,7 +108,7 @@ func TestPauses(t *testing.T) {
 		h.Poke()
 		h.sync()
 	}
-	until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
+	waittest.Until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
 }
 
 // TestSignsOfLife: while a contact deadline is set, the journal gets an entry every second, which bounds the error of the measured downtime.
@@ -123,6 +124,6 @@ func TestSignsOfLife(t *testing.T) {
 	for i := range 20 {
 		c.add(time.Second)
 		h.Poke()
-		until(t, "a sign of life", func() bool { return h.gate.appended.Load() == before+int64(i)+1 })
+		waittest.Until(t, "a sign of life", func() bool { return h.gate.appended.Load() == before+int64(i)+1 })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const nowhere = "fleet-00000000-0000-4000-8000-000000000000"
@@ -211,7 +212,7 @@ func TestDeletedFleetKeepsItsEndedSessions(t *testing.T) {
 	game, _ := h.activeGame(id, "p1")
 	must(h.sdk.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("ann")}))(t)
 	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
-	h.eventually("the fleet is gone", func() bool {
+	waittest.Until(h, "the fleet is gone", func() bool {
 		return len(must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{}))(t).FleetIds) == 0
 	})
 	if left := must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes; len(left) != 0 {

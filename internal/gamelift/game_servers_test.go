@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 var twoInstanceTypes = []types.InstanceDefinition{
@@ -74,7 +76,7 @@ func TestGameServersAreClaimedAndUtilized(t *testing.T) {
 
 	// The other claim is not used: after a minute the game server is free again.
 	h.later(61 * time.Second)
-	h.eventually("the claim is over", func() bool {
+	waittest.Until(h, "the claim is over", func() bool {
 		got := must(h.sdk.DescribeGameServer(ctx, &gamelift.DescribeGameServerInput{GameServerGroupName: aws.String("arena"), GameServerId: aws.String("server-2")}))(t)
 		return got.GameServer.ClaimStatus == ""
 	})
@@ -93,7 +95,7 @@ func TestSilentGameServersAreGone(t *testing.T) {
 		GameServerGroupName: aws.String("arena"), GameServerId: aws.String("healthy"), HealthCheck: types.GameServerHealthCheckHealthy,
 	}))(t)
 	h.later(2 * time.Minute)
-	h.eventually("the silent game server is gone", func() bool {
+	waittest.Until(h, "the silent game server is gone", func() bool {
 		return slices.Equal(h.gameServers("arena", types.SortOrderAscending), []string{"healthy"})
 	})
 }

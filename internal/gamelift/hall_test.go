@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // hall is an installation: the real operations on a real engine behind the real handler, a client of each protocol, and
@@ -128,20 +129,11 @@ func (h *hall) gameID(arn string) session.ID {
 func (h *hall) archived(arn string) {
 	h.Helper()
 	id := h.gameID(arn)
-	h.eventually("game session "+arn+" leaves memory", func() bool {
+	waittest.Until(h, "game session "+arn+" leaves memory", func() bool {
 		live := false
 		err := h.engine.Read(h.Context(), func(v *cell.View) error { _, live = v.GameSession(id); return nil })
 		return err == nil && !live
 	})
-}
-
-func (h *hall) eventually(what string, done func() bool) {
-	h.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			h.Fatal("waited a minute in vain until " + what)
-		}
-	}
 }
 
 // later moves the engine's clock.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const skillRules = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"},{"name":"mode","type":"string"},
@@ -102,7 +103,7 @@ func TestEndedTicketIsStillThere(t *testing.T) {
 	}
 	must(h.sdk.StopMatchmaking(ctx, &gamelift.StopMatchmakingInput{TicketId: aws.String("t1")}))(t)
 	h.later(time.Minute) // it leaves memory
-	h.eventually("the ticket leaves memory", func() bool {
+	waittest.Until(h, "the ticket leaves memory", func() bool {
 		there := true
 		err := h.engine.Read(ctx, func(v *cell.View) error { _, there = v.Ticket("t1"); return nil })
 		return err == nil && !there

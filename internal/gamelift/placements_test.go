@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // place starts a placement for two players.
@@ -149,7 +150,7 @@ func TestPlacementThatEndsWithoutSuccess(t *testing.T) {
 	}
 	must(h.place("q", "late", nil))(t)
 	h.later(31 * time.Second)
-	h.eventually("the placement times out", func() bool { return h.placed("late").Status == types.GameSessionPlacementStateTimedOut })
+	waittest.Until(h, "the placement times out", func() bool { return h.placed("late").Status == types.GameSessionPlacementStateTimedOut })
 
 	h.serverReady(id, "s1")
 	must(h.place("q", "failed", nil))(t)
@@ -163,7 +164,7 @@ func TestPlacementThatEndsWithoutSuccess(t *testing.T) {
 	for name, status := range map[string]types.GameSessionPlacementState{
 		"stopped": types.GameSessionPlacementStateCancelled, "late": types.GameSessionPlacementStateTimedOut, "failed": types.GameSessionPlacementStateFailed,
 	} {
-		h.eventually("placement "+name+" leaves memory", func() bool {
+		waittest.Until(h, "placement "+name+" leaves memory", func() bool {
 			live := false
 			err := h.engine.Read(t.Context(), func(v *cell.View) error { _, live = v.Placement(name); return nil })
 			return err == nil && !live

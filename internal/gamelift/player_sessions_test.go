@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func TestPlayerSessionFromReservationToEnd(t *testing.T) {
@@ -48,7 +49,7 @@ func TestReservationTimesOut(t *testing.T) {
 	game, _ := h.activeGame(h.anywhere(), "p1")
 	p := must(h.sdk.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("ann")}))(t).PlayerSession
 	h.later(61 * time.Second)
-	h.eventually("the reservation ends", func() bool {
+	waittest.Until(h, "the reservation ends", func() bool {
 		out := must(h.sdk.DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerSessionId: p.PlayerSessionId}))(t).PlayerSessions[0]
 		return out.Status == types.PlayerSessionStatusTimedout && out.TerminationTime != nil
 	})

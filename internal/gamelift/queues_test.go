@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // queue makes a queue over a fleet.
@@ -123,7 +125,7 @@ func TestUpdateQueueOverADeadFleet(t *testing.T) {
 	id := h.anywhere()
 	h.queue("q", id, nil)
 	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
-	h.eventually("the fleet is gone", func() bool {
+	waittest.Until(h, "the fleet is gone", func() bool {
 		return len(must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes) == 0
 	})
 	must(h.sdk.UpdateGameSessionQueue(t.Context(), &gamelift.UpdateGameSessionQueueInput{Name: aws.String("q"), TimeoutInSeconds: aws.Int32(20)}))(t)

@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/series"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // scene is an engine on a clock that the test moves, with a recorder and its store.
@@ -85,15 +86,6 @@ func (s *scene) advance(d time.Duration) {
 	s.Helper()
 	if err := s.engine.Advance(s.Context(), d); err != nil {
 		s.Fatal(err)
-	}
-}
-
-func (s *scene) eventually(what string, done func() bool) {
-	s.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.Fatal("waited a minute in vain until " + what)
-		}
 	}
 }
 
@@ -184,7 +176,7 @@ func (s *scene) minuteOver() {
 	s.Helper()
 	last := s.store.Last()
 	s.advance(time.Minute)
-	s.eventually("the minute is written", func() bool { return s.store.Last() > last })
+	waittest.Until(s, "the minute is written", func() bool { return s.store.Last() > last })
 }
 
 const rules = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
@@ -317,7 +309,7 @@ func (s *scene) search(configuration, id string, skill float64) {
 
 func (s *scene) status(id string, want matchmaking.Status) {
 	s.Helper()
-	s.eventually(id+" is "+want.String(), func() bool {
+	waittest.Until(s, id+" is "+want.String(), func() bool {
 		x, err := s.engine.Ticket(s.Context(), id)
 		return err == nil && x.Status == want
 	})
@@ -369,7 +361,7 @@ func TestMatchmaking(t *testing.T) {
 		"current_tickets plain": 0,
 	})
 	for _, name := range []string{"rule_evaluations_passed_total plain Near", "rule_evaluations_failed_total plain Near"} { // how many depends on the matcher
-		s.eventually(name, func() bool { return s.metrics()[name] > 0 })
+		waittest.Until(s, name, func() bool { return s.metrics()[name] > 0 })
 	}
 	s.minuteOver()
 	if _, newest := s.kept("TimeToMatch", "ConfigurationName", "plain"); newest.Count != 2 {

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/secretkey"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // rotating is the secret of a data directory, with a state and a clock that the test moves.
@@ -259,9 +260,7 @@ func TestCheckWaitsForAGeneration(t *testing.T) {
 	signature := CellSecret{key: next.key}.ConsoleSignature("a")
 	accepted := make(chan bool)
 	go func() { accepted <- x.accepts(signature) }()
-	for x.Generations().waiting.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the check waits", func() bool { return x.Generations().waiting.Load() > 0 })
 	if err := x.Generations().Add(2, next); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/policy"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 var ops = access.Actor{Principal: "ops", Address: "192.0.2.1", Door: "operator"}
@@ -486,7 +487,5 @@ func TestUsesAreRecorded(t *testing.T) {
 	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: uses}); err != nil {
 		t.Fatal(err)
 	}
-	for len(x.unrecorded()) > 0 { // until the follower has the event
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the follower has the event", func() bool { return len(x.unrecorded()) == 0 })
 }

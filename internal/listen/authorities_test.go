@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // signer is an authority for clients.
@@ -212,7 +213,7 @@ func TestRefusedClientCertificateIsLogged(t *testing.T) {
 			t.Fatalf("let in: %q", got)
 		}
 	}
-	waitFor(t, "the warning", func() bool { return strings.Contains(logged.String(), "unknown authority") })
+	waittest.Until(t, "the warning", func() bool { return strings.Contains(logged.String(), "unknown authority") })
 	if n := strings.Count(logged.String(), "level=WARN"); n != 1 || !strings.Contains(logged.String(), "the certificate of a TLS client is refused") {
 		t.Errorf("%d warnings:\n%s", n, logged.String())
 	}

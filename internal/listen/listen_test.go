@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -103,7 +104,7 @@ func TestSilentClientsHoldNobodyUp(t *testing.T) {
 		}
 		defer func() { _ = c.Close() }()
 	}
-	waitFor(t, "the silent connections", func() bool { return s.Stats().Waiting == 50 })
+	waittest.Until(t, "the silent connections", func() bool { return s.Stats().Waiting == 50 })
 	if got := get(t, nil, "http://"+s.Addr().String()); got != "hello HTTP/1.1" {
 		t.Errorf("got %q beside silent clients", got)
 	}
@@ -152,8 +153,8 @@ func TestTLSWithoutCertificateIsTurnedAway(t *testing.T) {
 			t.Fatal("TLS handshake succeeded without a certificate")
 		}
 	}
-	waitFor(t, "the refusals to be counted", func() bool { return s.Stats().TurnedAway == clients })
-	waitFor(t, "the warning", func() bool { return strings.Contains(logged.String(), "--tls-cert") })
+	waittest.Until(t, "the refusals to be counted", func() bool { return s.Stats().TurnedAway == clients })
+	waittest.Until(t, "the warning", func() bool { return strings.Contains(logged.String(), "--tls-cert") })
 	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d warnings for %d clients, want 1:\n%s", n, clients, logged.String())
 	}
@@ -240,7 +241,7 @@ func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 	for _, c := range sockets {
 		upgrade(t, c)
 	}
-	waitFor(t, "two upgraded connections", func() bool { return s.Stats().Upgraded == 2 })
+	waittest.Until(t, "two upgraded connections", func() bool { return s.Stats().Upgraded == 2 })
 
 	answer := make(chan string, 1)
 	go func() { answer <- get(t, nil, "http://"+addr+"/slow") }()
@@ -341,16 +342,5 @@ func upgrade(t *testing.T, c net.Conn) {
 	}
 	if !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
 		t.Fatalf("upgrade answered %q", head)
-	}
-}
-
-// waitFor waits for a condition. Only the test's own timeout limits it.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for !ok() {
-		if t.Context().Err() != nil {
-			t.Fatalf("gave up waiting for %s", what)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // workshop issues certificates and holds up the handshakes that ask for one.
@@ -74,7 +76,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	for range turns {
 		clients = append(clients, send(t, s, hello))
 	}
-	waitFor(t, "handshakes for all turns", func() bool { begun, _ := w.handshakes(); return begun == turns })
+	waittest.Until(t, "handshakes for all turns", func() bool { begun, _ := w.handshakes(); return begun == turns })
 	const gone, patient = 5, 20
 	for range gone {
 		if err := send(t, s, hello).Close(); err != nil {
@@ -84,7 +86,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	for range patient {
 		clients = append(clients, send(t, s, hello))
 	}
-	waitFor(t, "all hellos to be read", func() bool { return s.Stats().TLS == uint64(turns+gone+patient) })
+	waittest.Until(t, "all hellos to be read", func() bool { return s.Stats().TLS == uint64(turns+gone+patient) })
 	close(w.open)
 	for _, c := range clients {
 		greeted(t, c)

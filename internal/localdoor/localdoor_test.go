@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // house implements the part of a running service that this door uses.
@@ -294,12 +295,7 @@ func TestLeftoverServiceFile(t *testing.T) {
 	other := http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") })}
 	go func() { _ = other.ListenAndServe() }()
 	defer other.Close()
-	for {
-		if _, err := http.Get("http://" + address); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the other program listens", func() bool { _, err := http.Get("http://" + address); return err == nil })
 	if all, err := h.client(t).List(t.Context()); !errors.Is(err, ErrNoService) {
 		t.Errorf("another program listens: %v, %v", all, err)
 	}
@@ -348,12 +344,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d connections were all kept", opened)
 	}
 	// They are closed when their time to send a request is over.
-	for {
-		if _, err := h.client(t).List(t.Context()); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	waittest.Until(t, "there is room for a client", func() bool { _, err := h.client(t).List(t.Context()); return err == nil })
 }
 
 func dial(address string) (net.Conn, error) { return net.Dial("tcp", address) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func TestIdleTurnsShareOneTenth(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPoolThatStandsStillIsSearchedOn(t *testing.T) {
 		h.do(&matchmaking.StartMatchmaking{Configuration: "equal", ID: fmt.Sprint("t", i), Chosen: true, Players: []matchmaking.Player{{
 			ID: fmt.Sprint("p", i), Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}}}}}})
 	}
-	h.eventually("the match is found", func() bool { return h.status("t4") == matchmaking.Completed })
+	waittest.Until(h, "the match is found", func() bool { return h.status("t4") == matchmaking.Completed })
 	for _, s := range h.runner.Status() {
 		if s.Configuration == "equal" && s.Continued == 0 {
 			t.Errorf("it was found at once, want a pool that takes longer: %+v", s.Stats)

@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const duel = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
@@ -108,15 +109,6 @@ func (h *house) active() (n int) {
 	return n
 }
 
-func (h *house) eventually(what string, done func() bool) {
-	h.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			h.Fatal("waited a minute in vain until " + what)
-		}
-	}
-}
-
 func TestRunnerMatchesEverybody(t *testing.T) {
 	h := newHouse(t)
 	var all sync.WaitGroup
@@ -128,8 +120,8 @@ func TestRunnerMatchesEverybody(t *testing.T) {
 		})
 	}
 	all.Wait()
-	h.eventually("all are matched", func() bool { return h.active() == 0 })
-	h.eventually("the status says so", func() bool { // which the runner gets like every follower
+	waittest.Until(h, "all are matched", func() bool { return h.active() == 0 })
+	waittest.Until(h, "the status says so", func() bool { // which the runner gets like every follower
 		s := h.runner.Status()
 		return len(s) == 1 && s[0].Tickets == 0 && s[0].Matched >= 800
 	})
@@ -138,16 +130,16 @@ func TestRunnerMatchesEverybody(t *testing.T) {
 func TestRunnerGoesOnAfterARestart(t *testing.T) {
 	h := newHouse(t)
 	h.search("low", 0)
-	h.eventually("it searches", func() bool { return h.status("low") == matchmaking.Searching })
+	waittest.Until(h, "it searches", func() bool { return h.status("low") == matchmaking.Searching })
 	h.close()
 	h.open()
 	h.search("high", 100)
-	h.eventually("it searches", func() bool { return h.status("high") == matchmaking.Searching })
+	waittest.Until(h, "it searches", func() bool { return h.status("high") == matchmaking.Searching })
 	if h.status("low") != matchmaking.Searching {
 		t.Errorf("low is %s", h.status("low"))
 	}
 	h.search("mid", 40)
-	h.eventually("those who suit are matched", func() bool {
+	waittest.Until(h, "those who suit are matched", func() bool {
 		return h.status("mid") == matchmaking.Completed && h.status("low") == matchmaking.Completed
 	})
 	x, err := h.engine.Ticket(t.Context(), "high")
@@ -175,7 +167,7 @@ func TestNextOffice(t *testing.T) {
 	}
 	for turn := range 6 {
 		leads, rests := runners[turn%2], runners[(turn+1)%2]
-		h.eventually("it works", func() bool { return len(leads.Status()) == 1 })
+		waittest.Until(h, "it works", func() bool { return len(leads.Status()) == 1 })
 		if s := rests.Status(); len(s) != 0 {
 			t.Errorf("a runner that rests has %v", s)
 		}
@@ -189,7 +181,7 @@ func TestNextOffice(t *testing.T) {
 		rests.Lead()
 	}
 	all.Wait()
-	h.eventually("all are matched", func() bool { return h.active() == 0 })
+	waittest.Until(h, "all are matched", func() bool { return h.active() == 0 })
 }
 
 func TestRunnerTakesAnotherRuleSet(t *testing.T) {
@@ -197,12 +189,12 @@ func TestRunnerTakesAnotherRuleSet(t *testing.T) {
 	h.search("low", 0)
 	h.search("high", 100)
 	h.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "none", Players: []matchmaking.Player{{ID: "without skill"}}})
-	h.eventually("they search", func() bool {
+	waittest.Until(h, "they search", func() bool {
 		return h.status("low") == matchmaking.Searching && h.status("high") == matchmaking.Searching
 	})
 	h.rules("wide", strings.Replace(duel, `"maxDistance":50`, `"maxDistance":500`, 1))
 	h.do(&matchmaking.UpdateConfiguration{Name: "ranked", RuleSet: new("wide")})
-	h.eventually("they are matched by the new one", func() bool {
+	waittest.Until(h, "they are matched by the new one", func() bool {
 		return h.status("low") == matchmaking.Completed && h.status("high") == matchmaking.Completed
 	})
 
@@ -210,11 +202,11 @@ func TestRunnerTakesAnotherRuleSet(t *testing.T) {
 	h.rules("words", strings.NewReplacer(`"type":"number"`, `"type":"string"`, `,
 "rules"`, `,"x"`).Replace(duel))
 	h.do(&matchmaking.UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
-	h.eventually("one that does not fit fails", func() bool { return h.status("last") == matchmaking.Failed })
+	waittest.Until(h, "one that does not fit fails", func() bool { return h.status("last") == matchmaking.Failed })
 	if h.status("none") != matchmaking.Searching {
 		t.Errorf("none is %s", h.status("none"))
 	}
 	h.do(&matchmaking.StopMatchmaking{ID: "none"})
 	h.do(&matchmaking.DeleteConfiguration{Name: "ranked"})
-	h.eventually("its lane is gone", func() bool { return len(h.runner.Status()) == 0 })
+	waittest.Until(h, "its lane is gone", func() bool { return len(h.runner.Status()) == 0 })
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -144,15 +145,6 @@ func (o *office) owed(topic string) (n int) {
 	return n
 }
 
-func (o *office) eventually(what string, done func() bool) {
-	o.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			o.Fatal("waited a minute in vain until " + what)
-		}
-	}
-}
-
 // inbox is a receiver.
 type inbox struct {
 	server *httptest.Server
@@ -228,7 +220,7 @@ func TestDocuments(t *testing.T) {
 	o := newOffice(t, bus, nil)
 	o.fulfil("7f2c1d9e")
 	o.stop("c3f1a6d0")
-	o.eventually("both are told", func() bool { return len(bus.taken()) == 2 })
+	waittest.Until(o, "both are told", func() bool { return len(bus.taken()) == 2 })
 	letters := bus.taken()
 	slices.SortFunc(letters, func(a, b letter) int { return strings.Compare(a.event.Detail.PlacementID, b.event.Detail.PlacementID) })
 	for i, want := range []string{
@@ -258,7 +250,7 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("got %v", l.header)
 		}
 	}
-	o.eventually("nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 })
+	waittest.Until(o, "nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 })
 }
 
 // checkSignature does what the guide tells receivers to do.
@@ -280,7 +272,7 @@ func TestTopicIsConfirmedFirst(t *testing.T) {
 	in := &inbox{}
 	o := newOffice(t, nil, in)
 	o.stop("p1")
-	o.eventually("the receiver is asked", func() bool { return len(in.taken()) == 1 })
+	waittest.Until(o, "the receiver is asked", func() bool { return len(in.taken()) == 1 })
 	asked := in.taken()[0]
 	var question topicConfirmation
 	if err := json.Unmarshal([]byte(asked.body), &question); err != nil || question.Type != "SubscriptionConfirmation" || question.TopicARN != topic ||
@@ -311,7 +303,7 @@ func TestTopicIsConfirmedFirst(t *testing.T) {
 	if w := visit(http.MethodGet, question.SubscribeURL); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "<SubscriptionArn>"+topic+":") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	o.eventually("what waited is told", func() bool { return len(in.taken()) == 2 })
+	waittest.Until(o, "what waited is told", func() bool { return len(in.taken()) == 2 })
 	l := in.taken()[1]
 	var n topicNotification
 	if err := json.Unmarshal([]byte(l.body), &n); err != nil || n.Type != "Notification" || n.TopicARN != topic || n.MessageID != l.event.ID ||
@@ -320,11 +312,11 @@ func TestTopicIsConfirmedFirst(t *testing.T) {
 	}
 	checkSignature(t, l, "key of "+topic)
 
-	o.eventually("that is written down", func() bool { return o.owed(topic) == 0 })
+	waittest.Until(o, "that is written down", func() bool { return o.owed(topic) == 0 })
 	o.close()
 	o.open() // the confirmation is remembered
 	o.stop("p2")
-	o.eventually("the next one is told", func() bool { return len(placements(in.taken())) == 2 })
+	waittest.Until(o, "the next one is told", func() bool { return len(placements(in.taken())) == 2 })
 	if len(in.taken()) != 3 {
 		t.Errorf("%d letters, want 3: no second question", len(in.taken()))
 	}
@@ -348,15 +340,15 @@ func TestReceiverThatWasDownGetsEverything(t *testing.T) {
 		want = append(want, fmt.Sprintf("p%03d", i))
 		o.stop(want[i])
 	}
-	o.eventually("the other receiver has everything", func() bool { return slices.Equal(placements(other.taken()), want) })
+	waittest.Until(o, "the other receiver has everything", func() bool { return slices.Equal(placements(other.taken()), want) })
 	if len(bus.taken()) != 0 || o.owed(notice.Bus) != 300 {
 		t.Errorf("%d are owed to the one that is down", o.owed(notice.Bus))
 	}
 	lock.Lock()
 	down = false
 	lock.Unlock()
-	o.eventually("it has everything", func() bool { return slices.Equal(placements(bus.taken()), want) })
-	o.eventually("nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 && o.owed(topic) == 0 })
+	waittest.Until(o, "it has everything", func() bool { return slices.Equal(placements(bus.taken()), want) })
+	waittest.Until(o, "nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 && o.owed(topic) == 0 })
 	if n := len(bus.taken()); n != 300 {
 		t.Errorf("%d letters for 300 placements", n)
 	}
@@ -372,7 +364,7 @@ func TestReceiverThatHangsHoldsUpNobody(t *testing.T) {
 	for i := range 100 {
 		o.stop(fmt.Sprintf("p%03d", i))
 	}
-	o.eventually("the other receiver has everything", func() bool { return len(placements(other.taken())) == 100 })
+	waittest.Until(o, "the other receiver has everything", func() bool { return len(placements(other.taken())) == 100 })
 	o.sender.Rest() // and the end does not wait for it either
 }
 
@@ -390,8 +382,8 @@ func TestOneRefusedNotificationHoldsUpNoOther(t *testing.T) {
 		want = append(want, fmt.Sprintf("p%02d", i))
 		o.stop(want[i])
 	}
-	o.eventually("all others are told", func() bool { return slices.Equal(placements(bus.taken()), want) })
-	o.eventually("only that one is owed", func() bool { return o.owed(notice.Bus) == 1 })
+	waittest.Until(o, "all others are told", func() bool { return slices.Equal(placements(bus.taken()), want) })
+	waittest.Until(o, "only that one is owed", func() bool { return o.owed(notice.Bus) == 1 })
 }
 
 func TestWhatIsOwedSurvivesARestart(t *testing.T) {
@@ -400,7 +392,7 @@ func TestWhatIsOwedSurvivesARestart(t *testing.T) {
 	o := newOffice(t, bus, nil)
 	o.fulfil("p1")
 	o.stop("p2")
-	o.eventually("the placements are archived", func() bool {
+	waittest.Until(o, "the placements are archived", func() bool {
 		left := 0
 		err := o.engine.Read(t.Context(), func(v *cell.View) error {
 			for _, id := range []string{"p1", "p2"} {
@@ -417,7 +409,7 @@ func TestWhatIsOwedSurvivesARestart(t *testing.T) {
 	answer = http.StatusOK
 	lock.Unlock()
 	o.open()
-	o.eventually("they are told by the next run", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
+	waittest.Until(o, "they are told by the next run", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
 	for _, l := range bus.taken() {
 		if l.event.Detail.PlacementID == "p1" && len(l.event.Detail.PlacedPlayerSessions) != 2 {
 			t.Errorf("from the archive: %s", l.body)
@@ -450,14 +442,14 @@ func TestNextOffice(t *testing.T) {
 	close(release)
 	next.Lead()
 	defer next.Rest()
-	o.eventually("nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
+	waittest.Until(o, "nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
 	if got := placements(bus.taken()); !slices.Equal(got, []string{"p1", "p2", "p3"}) {
 		t.Errorf("told of %v", got)
 	}
 	next.Rest()
 	o.sender.Lead() // and back
 	o.stop("p4")
-	o.eventually("nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
+	waittest.Until(o, "nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
 	if all := bus.taken(); all[len(all)-1].event.Detail.PlacementID != "p4" {
 		t.Errorf("told of %v", placements(all))
 	}
@@ -489,7 +481,7 @@ func TestRedirectIsNoDelivery(t *testing.T) {
 	bus := &inbox{server: moved}
 	o := newOffice(t, bus, nil)
 	o.stop("p1")
-	o.eventually("it was tried again", func() bool { return asked.Load() > 2 })
+	waittest.Until(o, "it was tried again", func() bool { return asked.Load() > 2 })
 	if len(elsewhere.taken()) != 0 || o.owed(notice.Bus) != 1 {
 		t.Error("the redirect was followed")
 	}
@@ -500,9 +492,9 @@ func TestNoticesBehindAGap(t *testing.T) {
 	bus := &inbox{}
 	o := newOffice(t, bus, nil)
 	o.stop("p1")
-	o.eventually("the first is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1"}) })
+	waittest.Until(o, "the first is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1"}) })
 	o.sender.unfollow()
 	o.stop("p2")
 	o.sender.committed(engine.Committed{Gap: true})
-	o.eventually("the one behind the gap is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
+	waittest.Until(o, "the one behind the gap is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
 }

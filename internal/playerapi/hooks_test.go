@@ -29,6 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // backend is a studio's backend, with a door that calls its hooks, and players.
@@ -560,11 +561,7 @@ func TestPenaltyOverOffices(t *testing.T) {
 	next.Lead()
 	<-asked
 	close(release)
-	for end := time.Now().Add(time.Minute); len(penalties()) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the penalty was not cleared")
-		}
-	}
+	waittest.Until(t, "the penalty is cleared", func() bool { return len(penalties()) == 0 })
 	next.Rest()
 	s.door.Lead()
 	s.door.Rest()

@@ -3,6 +3,7 @@ package playerapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/streams"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // lobbyNode is one of two nodes in front of the same cell.
@@ -114,11 +116,7 @@ func (n *lobbyNode) presence(player string) (s flow.Presence) {
 
 func (n *lobbyNode) becomes(player string, want flow.Presence) {
 	n.Helper()
-	for end := time.Now().Add(time.Minute); n.presence(player) != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			n.Fatalf("%s is %s, want %s", player, n.presence(player), want)
-		}
-	}
+	waittest.Until(n, fmt.Sprintf("%s is %s", player, want), func() bool { return n.presence(player) == want })
 }
 
 // TestStreamMovesToAnotherNode: the node with a player's old stream closes it when the player opens one at another node, and the player stays online.

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // stalledJournal is a journal on a disk that a test stalls.
@@ -68,21 +69,12 @@ func stallingLobby(t *testing.T, players flow.Config) (*lobby, *stalledJournal) 
 // sees waits until the state has something that need not be durable.
 func (x *lobby) sees(what string, has func(v *cell.View) bool) {
 	x.Helper()
-	x.until(what, func() (ok bool) {
+	waittest.Until(x, what, func() (ok bool) {
 		now, cancel := context.WithCancel(x.Context())
 		cancel() // the read does not wait
 		_ = x.door.state.ReadHere(now, func(v *cell.View) error { ok = has(v); return nil })
 		return ok
 	})
-}
-
-func (x *lobby) until(what string, done func() bool) {
-	x.Helper()
-	for late := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			x.Fatalf("after 10 s, %s: still not", what)
-		}
-	}
 }
 
 // setAttributes changes a player's attributes, in the background.
@@ -130,11 +122,11 @@ func TestNoSyncWithoutState(t *testing.T) {
 		token := x.login("anna")
 		j.stall()
 		s := x.stream(server, token)
-		x.until("the attach is being written", func() bool { return j.waiting.Load() == 1 })
+		waittest.Until(x, "the attach is being written", func() bool { return j.waiting.Load() == 1 })
 		x.setAttributes("ben")
 		x.sees("a later change", func(v *cell.View) bool { _, ok := v.Record("ben"); return ok })
 		j.letOne()
-		x.until("the later change is being written", func() bool { return j.waiting.Load() == 1 })
+		waittest.Until(x, "the later change is being written", func() bool { return j.waiting.Load() == 1 })
 		time.Sleep(20 * time.Millisecond) // the attach goes on to read the state, which waits for the later change
 		closed := make(chan struct{})
 		go func() { defer close(closed); x.door.Close() }()
@@ -163,11 +155,11 @@ func TestNoSyncWithoutState(t *testing.T) {
 			}
 			answered <- o
 		}()
-		x.until("the poll is being written", func() bool { return j.waiting.Load() == 1 })
+		waittest.Until(x, "the poll is being written", func() bool { return j.waiting.Load() == 1 })
 		x.setAttributes("ben")
 		x.sees("a later change", func(v *cell.View) bool { _, ok := v.Record("ben"); return ok })
 		j.letOne()
-		x.until("the later change is being written", func() bool { return j.waiting.Load() == 1 })
+		waittest.Until(x, "the later change is being written", func() bool { return j.waiting.Load() == 1 })
 		time.Sleep(20 * time.Millisecond)
 		closed := make(chan struct{})
 		go func() { defer close(closed); x.door.Close() }()
@@ -187,7 +179,7 @@ func TestLostStreamIsReported(t *testing.T) {
 	server := httptest.NewServer(x.door.Player())
 	defer server.Close()
 	s := x.stream(server, x.login("anna"))
-	x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+	waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
 
 	release, reading := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -199,10 +191,10 @@ func TestLostStreamIsReported(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	s.drop()
-	x.until("the stream has ended", func() bool { return x.door.streams.Count() == 0 })
+	waittest.Until(x, "the stream has ended", func() bool { return x.door.streams.Count() == 0 })
 	time.Sleep(50 * time.Millisecond) // the report is refused
 	close(release)
-	x.until("the player is offline", func() (offline bool) {
+	waittest.Until(x, "the player is offline", func() (offline bool) {
 		_ = x.door.state.ReadHere(t.Context(), func(v *cell.View) error {
 			now, _ := v.FlowOf("anna", x.door.state.Instant())
 			offline = now.Presence == flow.Offline
@@ -221,16 +213,16 @@ func TestHeartbeatsWhileStalled(t *testing.T) {
 	defer server.Close()
 	a, b := x.stream(server, x.login("anna")), x.stream(server, x.login("ben"))
 	for _, s := range []*streamed{a, b} {
-		x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+		waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
 	}
 	j.stall()
-	x.until("a sign of life is being written", func() bool { return j.waiting.Load() == 1 })
+	waittest.Until(x, "a sign of life is being written", func() bool { return j.waiting.Load() == 1 })
 	time.Sleep(50 * time.Millisecond)
 	for _, s := range []*streamed{a, b} {
 		for len(s.messages) > 0 {
 			<-s.messages
 		}
-		x.until("a heartbeat", func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, `"ping"`) })
+		waittest.Until(x, "a heartbeat", func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, `"ping"`) })
 	}
 }
 
@@ -242,10 +234,10 @@ func TestAcknowledgementsWhileStalled(t *testing.T) {
 	server := httptest.NewServer(x.door.Player())
 	defer server.Close()
 	s := x.stream(server, x.login("anna"))
-	x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+	waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
 	j.stall()
 	x.setAttributes("ben")
-	x.until("a change is being written", func() bool { return j.waiting.Load() == 1 })
+	waittest.Until(x, "a change is being written", func() bool { return j.waiting.Load() == 1 })
 	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +258,12 @@ func TestLossWhileAcknowledgementsWait(t *testing.T) {
 	var all []*streamed
 	for i := range 100 {
 		s := x.stream(server, x.login(fmt.Sprint("p-", i)))
-		x.until("the client is greeted", func() bool { return len(s.messages) > 0 })
+		waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
 		all = append(all, s)
 	}
 	j.stall()
 	x.setAttributes("ben")
-	x.until("a change is being written", func() bool { return j.waiting.Load() == 1 })
+	waittest.Until(x, "a change is being written", func() bool { return j.waiting.Load() == 1 })
 	for _, s := range all {
 		if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","seq":1}`)); err != nil {
 			t.Fatal(err)
@@ -301,7 +293,7 @@ func TestPartnersStreamWhileStalled(t *testing.T) {
 	s := x.dial(server.URL+path, "playerflow.events.v1", backend)
 	receives := func(what string) {
 		t.Helper()
-		x.until(what, func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, what) })
+		waittest.Until(x, what, func() bool { return len(s.messages) > 0 && strings.Contains(<-s.messages, what) })
 	}
 	player := x.login("ann")
 	x.wants(200, "")(x.call(player, "Party.CreateParty", "{}"))
@@ -311,7 +303,7 @@ func TestPartnersStreamWhileStalled(t *testing.T) {
 	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","no":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	x.until("the acknowledgement is being written", func() bool { return j.waiting.Load() == 1 })
+	waittest.Until(x, "the acknowledgement is being written", func() bool { return j.waiting.Load() == 1 })
 	for range 2 * players.Sessions.DeadAfter / players.Sessions.PingInterval {
 		receives(`"ping"`)
 	}

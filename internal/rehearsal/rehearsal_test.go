@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/simulate"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func example(t *testing.T, name string) Set {
@@ -75,9 +76,7 @@ func TestTrialsRunOneAfterTheOther(t *testing.T) {
 	for range trialsWaiting - 1 {
 		go func() { _, err := s.enter(gone); left <- err }()
 	}
-	for len(s.waiting) < trialsWaiting { // until all of them wait
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "all of them wait", func() bool { return len(s.waiting) == trialsWaiting })
 	_, err = s.enter(t.Context())
 	wantRefusal(t, err, domain.Overloaded, "another trial")
 	cancel()

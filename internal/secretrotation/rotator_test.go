@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // machine is a single machine with its data directory, and a clock that the test moves.
@@ -83,15 +84,6 @@ func (x *machine) state(number uint32) Document {
 	return d
 }
 
-func (x *machine) eventually(what string, is func() bool) {
-	x.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			x.t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 func TestRotation(t *testing.T) {
 	x := newMachine(t)
 	old, err := x.keys.Create(t.Context(), ops, keyring.New{Role: access.Admin, Name: "old"})
@@ -129,7 +121,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	x.clock.Skip(time.Hour)
-	x.eventually("the date of last use", func() bool { return x.state(1).State == Ended })
+	waittest.Until(x.t, "the date of last use", func() bool { return x.state(1).State == Ended })
 	if _, err := x.keys.With(session.ID, session.Token, "192.0.2.1"); !errors.Is(err, identity.ErrUnknown) {
 		t.Errorf("temporary credentials after the date of last use: %v", err)
 	}
@@ -142,11 +134,11 @@ func TestRotation(t *testing.T) {
 	if _, err := x.keys.Revoke(t.Context(), ops, old.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	x.eventually("the generation to be destroyed", func() bool {
+	waittest.Until(x.t, "the generation to be destroyed", func() bool {
 		_, ok := x.secret.At(1)
 		return !ok && x.state(1).Destroyed
 	})
-	x.eventually("the file to be written", func() bool { // which follows what is in force
+	waittest.Until(x.t, "the file to be written", func() bool { // which follows what is in force
 		read, err := identity.ReadCellSecret(x.dir, nil)
 		return err == nil && read.Text() == x.secret.Text()
 	})
@@ -200,7 +192,7 @@ func TestRetirement(t *testing.T) {
 	if err != nil || !done.Revoked || len(done.Keys) != 2 {
 		t.Errorf("retired with its keys: %+v, %v", done, err)
 	}
-	x.eventually("the keys to be revoked", func() bool { _, ok := x.keys.Find(backend.ID); return !ok })
+	waittest.Until(x.t, "the keys to be revoked", func() bool { _, ok := x.keys.Find(backend.ID); return !ok })
 	if _, ok := x.keys.Find(later.ID); !ok {
 		t.Error("a key of the next generation was revoked")
 	}

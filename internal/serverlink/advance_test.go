@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func (w *world) passLinks(d time.Duration) {
@@ -28,7 +29,7 @@ func TestAdvanceLinksToSilence(t *testing.T) {
 		t.Errorf("after its silence it is %s", got)
 	}
 	s.ok(s.Heartbeat(background, true))
-	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+	waittest.Until(w, "the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
 }
 
 // A connection whose other end answers no ping is lost once AdvanceLinks returns, and only that one.

@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A node that missed events sends its game servers the outstanding pushes, closes the connections of ended processes in time, and those with void tokens at once.
@@ -28,7 +29,7 @@ func TestPushesBehindAGap(t *testing.T) {
 	waiting.noPush()
 	playing.push("TerminateProcess")
 	playing.noPush()
-	w.until("the connections of the process that ended to be closed in time", func() bool {
+	waittest.Until(w, "the connections of the process that ended to be closed in time", func() bool {
 		p := gone.known()
 		p.mu.Lock()
 		defer p.mu.Unlock()

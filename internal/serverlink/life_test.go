@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // docs/spec/server-sdk.md#accept-11: after one unhealthy report a process gets no session. A healthy report in between prevents further
@@ -24,18 +25,18 @@ func TestUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	s.ok(s.Heartbeat(background, false))
-	w.until("the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	waittest.Until(w, "the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	if w.eligible("p") {
 		t.Error("eligible although unhealthy")
 	}
 	w.pass(2 * time.Minute)
 	s.ok(s.Heartbeat(background, true))
-	w.until("the process to be healthy", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be healthy", func() bool { return w.eligible("p") })
 	w.pass(2 * time.Minute)
 	s.noPush()
 	for range 3 {
 		s.ok(s.Heartbeat(background, false))
-		w.until("the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
+		waittest.Until(w, "the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
 		w.pass(time.Minute + time.Second)
 	}
 	s.push("TerminateProcess")
@@ -54,7 +55,7 @@ func TestNeverHealthy(t *testing.T) {
 	s := w.connect("p")
 	s.ok(s.Activate(background, 7777))
 	s.ok(s.Heartbeat(background, false))
-	w.until("the report", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	waittest.Until(w, "the report", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	w.pass(w.cell.Hosting.UnhealthyAfter + time.Second)
 	s.push("TerminateProcess")
 }
@@ -63,11 +64,11 @@ func TestSilence(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	w.passLinks(w.config.Periods.Silence)
-	w.until("the silence to be noticed", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	waittest.Until(w, "the silence to be noticed", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	s.ok(s.Heartbeat(background, true))
-	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+	waittest.Until(w, "the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
 	w.passLinks(w.config.Periods.Silence)
-	w.until("the silence to be noticed again", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	waittest.Until(w, "the silence to be noticed again", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	w.pass(w.cell.Hosting.UnhealthyAfter)
 	s.push("TerminateProcess")
 }
@@ -145,9 +146,9 @@ func TestSurvivor(t *testing.T) {
 	s := w.ready("p")
 	g := s.host(1)
 	s.Drop()
-	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the loss to be noticed", func() bool { return !w.process("p").Linked })
 	w.pass(w.cell.Hosting.LinkGrace + time.Second)
-	w.until("the process to count as crashed", func() bool { return w.process("p").State == fleet.Ended })
+	waittest.Until(w, "the process to count as crashed", func() bool { return w.process("p").State == fleet.Ended })
 
 	s = s.again()
 	s.ok(s.Heartbeat(background, true)) // heartbeats are answered with 200
@@ -181,7 +182,7 @@ func TestSameProcessID(t *testing.T) {
 		t.Errorf("fleet events %v", events)
 	}
 	second.ok(second.Heartbeat(background, true))
-	w.until("the second process to be eligible", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the second process to be eligible", func() bool { return w.eligible("p") })
 	if p := w.process("p"); p.Port != 7778 || p.Life != 2 {
 		t.Errorf("got port %d in life %d", p.Port, p.Life)
 	}
@@ -225,7 +226,7 @@ func TestReusedConnectionStays(t *testing.T) {
 func (s *server) overstays() {
 	s.w.Helper()
 	p := s.known()
-	s.w.until("its end to be noticed", func() bool {
+	waittest.Until(s.w, "its end to be noticed", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return !p.exitBy.IsZero()
@@ -250,7 +251,7 @@ func TestLateEndOfTheProcessBefore(t *testing.T) {
 	s.ok(s.Activate(background, 7777))
 	w.door.processEnded(&hosting.ProcessEnded{Process: s.known().key, Reason: fleet.EndedNormally})
 	s.ok(s.Heartbeat(background, true))
-	w.until("the process to be eligible", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be eligible", func() bool { return w.eligible("p") })
 }
 
 // The state makes the service ask a connecting game server to end. A late event causes no second message.
@@ -354,7 +355,7 @@ func TestStuckReader(t *testing.T) {
 			}
 		})
 	}
-	w.until("the stuck connection to be dropped", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the stuck connection to be dropped", func() bool { return !w.process("p").Linked })
 	other.ok(other.Heartbeat(background, true))
 	close(block)
 	s.ended()
@@ -369,7 +370,7 @@ func TestSilentSurvivor(t *testing.T) {
 	s.Drop()
 	s = s.again()
 	p := s.known()
-	w.until("the survivor to be noticed", func() bool {
+	waittest.Until(w, "the survivor to be noticed", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return !p.evictBy.IsZero()

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/sigv4"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func refusedWith(t *testing.T, err error, status int) {
@@ -66,7 +67,7 @@ func TestTokensExpire(t *testing.T) {
 	_, err = w.tryConnect("later", old) // the real one is connected
 	refusedWith(t, err, http.StatusForbidden)
 	later.Drop()
-	w.until("the connection to be lost", func() bool { return !w.process("later").Linked })
+	waittest.Until(w, "the connection to be lost", func() bool { return !w.process("later").Linked })
 	w.connect("later", old)
 	w.connect("new")
 }
@@ -164,7 +165,7 @@ func TestNoReturnWithoutCredentials(t *testing.T) {
 	s.ok(s.Heartbeat(background, true))
 	s.push("RefreshConnection")
 	s.Drop()
-	w.until("the connection to be lost", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the connection to be lost", func() bool { return !w.process("p").Linked })
 	_, err = w.tryConnect("p", bare)
 	refusedWith(t, err, http.StatusForbidden)
 }
@@ -181,7 +182,7 @@ func TestLinksKnowTheirCredential(t *testing.T) {
 	})
 	w.connect("token")
 	shown := func(process string) (c credential) {
-		w.until(process+" to be let in", func() bool {
+		waittest.Until(w, process+" to be let in", func() bool {
 			p := w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: process})
 			if p == nil || p.currentLink() == nil {
 				return false
@@ -355,7 +356,7 @@ func TestReconnect(t *testing.T) {
 	s := w.ready("p")
 	g := s.host(4)
 	s.Reset()
-	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the loss to be noticed", func() bool { return !w.process("p").Linked })
 	w.pass(w.cell.Hosting.LinkGrace / 2)
 	next := s.again()
 	next.noPush()
@@ -372,7 +373,7 @@ func TestOwedPushes(t *testing.T) {
 	s := w.ready("p")
 	g := s.host(1)
 	s.Drop()
-	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the loss to be noticed", func() bool { return !w.process("p").Linked })
 	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	next := s.again()
 	p := next.push("TerminateProcess")
@@ -403,7 +404,7 @@ func TestRepeatedRequests(t *testing.T) {
 	// The request is committed, but its answer is lost with the connection, and the service restarts before the repeat.
 	next.Go("AcceptPlayerSession", linkclient.PlayerMembers(arn, bob), func(linkclient.Answer, error) {})
 	_ = next.Text(`{"Action":"RemovePlayerSession","RequestId":"r4","GameSessionId":"` + arn + `","PlayerSessionId":"` + ann + `"}`)
-	w.until("bob and ann", func() bool { return w.playerStatus(bob) == "ACTIVE" && w.playerStatus(ann) == "COMPLETED" })
+	waittest.Until(w, "bob and ann", func() bool { return w.playerStatus(bob) == "ACTIVE" && w.playerStatus(ann) == "COMPLETED" })
 	w.restart(10 * time.Second)
 	last := s.again()
 	last.ok(accept(last, "r1", ann)) // accepted then, removed since: the answer is still the one to this request
@@ -474,12 +475,12 @@ func TestDeath(t *testing.T) {
 	for _, s := range servers {
 		s.Reset()
 	}
-	w.until("the losses to be noticed", func() bool { return !w.process("one").Linked && !w.process("two").Linked })
+	waittest.Until(w, "the losses to be noticed", func() bool { return !w.process("one").Linked && !w.process("two").Linked })
 	if got := w.game(g.ID).Status; got != session.Active {
 		t.Errorf("game session is %s at once, before the grace is over", got)
 	}
 	w.pass(w.cell.Hosting.LinkGrace + time.Second)
-	w.until("both to count as crashed", func() bool {
+	waittest.Until(w, "both to count as crashed", func() bool {
 		return w.process("one").EndReason == fleet.EndedCrashed && w.process("two").EndReason == fleet.EndedCrashed
 	})
 	if got := w.game(g.ID).Status; got != session.Terminated {
@@ -494,13 +495,13 @@ func TestDeath(t *testing.T) {
 func TestPushWhileOverloaded(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
-	w.until("the process to be free", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be free", func() bool { return w.eligible("p") })
 	gate := make(chan struct{})
 	w.hold.Store(&gate)
 	created := make(chan error, 1)
 	cmd := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", Title: "Debug", PlayersMax: 4}
 	go func() { created <- w.engine.Do(background, &cmd) }()
-	w.until("the game session to be decided", func() bool {
+	waittest.Until(w, "the game session to be decided", func() bool {
 		now, cancel := context.WithCancel(background)
 		cancel() // the read does not wait
 		taken := false
@@ -533,10 +534,10 @@ func TestLossWhileOverloaded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	s.Reset()
-	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	waittest.Until(w, "the connection to end", func() bool { return w.door.Stats().Links == 0 })
 	time.Sleep(50 * time.Millisecond) // the report is refused
 	close(release)
-	w.until("the loss to be recorded", func() bool { return !w.process("p").Linked })
+	waittest.Until(w, "the loss to be recorded", func() bool { return !w.process("p").Linked })
 }
 
 // docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats of all processes are answered.
@@ -547,7 +548,7 @@ func TestSlowServiceAnswersPings(t *testing.T) {
 	w.hold.Store(&gate)
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Terminate(background) }()
-	w.until("the request to be decided", func() bool {
+	waittest.Until(w, "the request to be decided", func() bool {
 		var ended bool
 		done := make(chan struct{})
 		go func() { // a read of it waits until it is durable
@@ -564,7 +565,7 @@ func TestSlowServiceAnswersPings(t *testing.T) {
 	for _, c := range []*server{s, other} {
 		c.ok(c.Ping())
 	}
-	w.until("two pongs", func() bool { return s.Pongs() == 1 && other.Pongs() == 1 })
+	waittest.Until(w, "two pongs", func() bool { return s.Pongs() == 1 && other.Pongs() == 1 })
 	other.ok(other.Heartbeat(background, true))
 	select {
 	case err := <-waiting:

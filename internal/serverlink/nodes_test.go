@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // incarnation is the id under which a door's node takes connections at present.
@@ -100,7 +101,7 @@ func TestRefreshToAnotherNode(t *testing.T) {
 		t.Error("it is eligible while it changes over")
 	}
 	before.again(at)
-	w.until("the process to be eligible", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be eligible", func() bool { return w.eligible("p") })
 }
 
 func (s *server) key() fleet.Key {
@@ -135,7 +136,7 @@ func TestGivenUp(t *testing.T) {
 		t.Error("it has come back, and counts as lost")
 	}
 	stays.noPush() // its connection is another node's
-	w.until("the door to forget the dropped connection", func() bool { return w.door.Stats().Links == 1 })
+	waittest.Until(w, "the door to forget the dropped connection", func() bool { return w.door.Stats().Links == 1 })
 	if st := w.door.Stats(); st.Lost != 0 {
 		t.Errorf("the door counts %+v", st)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/sigv4"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // look makes the door check all processes once. Due actions are executed before later requests.
@@ -49,7 +50,7 @@ func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 		t.Error("eligible although its old connection is still open")
 	}
 	s.Drop()
-	w.until("the process to be eligible", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be eligible", func() bool { return w.eligible("p") })
 	next.host(1)
 }
 
@@ -59,7 +60,7 @@ func TestRefreshThatLeadsToNothing(t *testing.T) {
 	s := w.ready("p")
 	w.pass(w.cell.Hosting.TokenLife - time.Minute)
 	s.push("RefreshConnection")
-	w.until("the process to be eligible again", func() bool { return w.eligible("p") })
+	waittest.Until(w, "the process to be eligible again", func() bool { return w.eligible("p") })
 	s.host(1)
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const (
@@ -133,7 +134,7 @@ func (w *world) start() {
 	cfg.Engine, cfg.Secret, cfg.Log = e, w.secret, log
 	cfg.Keys = w.keys
 	w.door = New(ctx, cfg)
-	w.until("a port to listen on", func() bool { // after a restart another client may hold the address for a moment
+	waittest.Until(w, "a port to listen on", func() bool { // after a restart another client may hold the address for a moment
 		w.port, err = listen.Open(listen.Config{Addr: cmp.Or(w.addr, "127.0.0.1:0"), Certificate: w.ca.Certificate, Log: log, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if !IsUpgrade(r) {
 				http.NotFound(rw, r)
@@ -190,16 +191,6 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
-// until waits for a condition. The limit only ends a test that hangs.
-func (w *world) until(what string, ok func() bool) {
-	w.Helper()
-	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			w.Fatalf("gave up waiting for: %s", what)
-		}
-	}
-}
-
 func (w *world) token() string {
 	w.Helper()
 	cmd := &hosting.IssueToken{Fleet: testFleet, Compute: testCompute}
@@ -235,7 +226,7 @@ func (w *world) game(id session.ID) session.GameSession {
 func (w *world) create(players int32) session.GameSession {
 	w.Helper()
 	cmd := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-" + uuid.NewString(), Title: "Debug", PlayersMax: players}
-	w.until("a process for a game session", func() bool { return w.engine.Do(context.Background(), &cmd) == nil })
+	waittest.Until(w, "a process for a game session", func() bool { return w.engine.Do(context.Background(), &cmd) == nil })
 	return cmd.Game
 }
 
@@ -338,7 +329,7 @@ func (w *world) ready(process string, change ...func(*linkclient.Options)) *serv
 	s := w.connect(process, change...)
 	s.ok(s.Activate(context.Background(), 7777))
 	s.ok(s.Heartbeat(context.Background(), true))
-	w.until(process+" to be eligible", func() bool { return w.eligible(process) })
+	waittest.Until(w, process+" to be eligible", func() bool { return w.eligible(process) })
 	return s
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func start(t *testing.T, s settings.Settings) *Service {
@@ -58,11 +59,7 @@ func TestMetricsAreKept(t *testing.T) {
 	do(x.Engine().Do(t.Context(), &hosting.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute}}))
 	do(x.Engine().Do(t.Context(), &hosting.StartPlacement{Placement: placement.Placement{ID: "p", Queue: "q", PlayersMax: 2}}))
 	do(x.Advance(t.Context(), time.Minute))
-	for end := time.Now().Add(time.Minute); x.kept.Last() == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no minute was written")
-		}
-	}
+	waittest.Until(t, "a minute is written", func() bool { return x.kept.Last() > 0 })
 	do(x.Stop(t.Context()))
 	x = start(t, s)
 	out, err := clientOf(x, "any", "any").GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Every node with an asynchronous form completes exactly once: one event, and the same answer to polls.
@@ -132,9 +134,7 @@ func TestEventStreamResumes(t *testing.T) {
 	search := func() string {
 		t.Helper()
 		id := s.node("SearchSessions?async=1", fields{"fleetId": s.fleet.ID}, "X-Client-Id", "tool").CallID
-		for s.call("GET", "calls/"+id, "").State != "COMPLETED" {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "the call is completed", func() bool { return s.call("GET", "calls/"+id, "").State == "COMPLETED" })
 		return id
 	}
 	first := search()

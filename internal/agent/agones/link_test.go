@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/mustertest"
 )
 
@@ -48,7 +49,7 @@ func (h *hosted) reach() {
 func (h *hosted) createGameSession() types.GameSession {
 	h.Helper()
 	var session *types.GameSession
-	h.eventually("a game session", func() bool {
+	waittest.Until(h, "a game session", func() bool {
 		out, err := h.server.GameLift().CreateGameSession(h.Context(), &gamelift.CreateGameSessionInput{
 			FleetId: &h.fleet.ID, Location: &h.fleet.Location, MaximumPlayerSessionCount: aws.Int32(3), GameSessionData: aws.String("data"),
 			GameProperties: []types.GameProperty{{Key: aws.String("map"), Value: aws.String("desert")}, {Key: aws.String("agones.dev/last-allocated"), Value: aws.String("x")}},
@@ -61,18 +62,9 @@ func (h *hosted) createGameSession() types.GameSession {
 	return *session
 }
 
-func (h *hosted) eventually(what string, is func() bool) {
-	h.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			h.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 func (h *hosted) untilStatus(session types.GameSession, want types.GameSessionStatus) {
 	h.Helper()
-	h.eventually("the game session to be "+string(want), func() bool {
+	waittest.Until(h, "the game session to be "+string(want), func() bool {
 		out, err := h.server.GameLift().DescribeGameSessions(h.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: session.GameSessionId})
 		return err == nil && out.GameSessions[0].Status == want
 	})
@@ -116,7 +108,7 @@ func TestGameSession(t *testing.T) {
 	seat := func(player string) string {
 		t.Helper()
 		var seat string
-		h.eventually("a seat", func() bool {
+		waittest.Until(h, "a seat", func() bool {
 			out, err := h.server.GameLift().CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: session.GameSessionId, PlayerId: &player})
 			if err == nil {
 				seat = *out.PlayerSession.PlayerSessionId
@@ -127,7 +119,7 @@ func TestGameSession(t *testing.T) {
 	}
 	seated := func(seat string, want types.PlayerSessionStatus) {
 		t.Helper()
-		h.eventually("the seat to be "+string(want), func() bool {
+		waittest.Until(h, "the seat to be "+string(want), func() bool {
 			out, err := h.server.GameLift().DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerSessionId: &seat})
 			return err == nil && out.PlayerSessions[0].Status == want
 		})
@@ -208,7 +200,7 @@ func TestReserveWithdraws(t *testing.T) {
 	h.must("Ready", new(sdk.Empty), new(sdk.Empty))
 	h.inState(Ready)
 	h.must("Allocate", new(sdk.Empty), new(sdk.Empty))
-	h.eventually("the service to know no process", func() bool {
+	waittest.Until(h, "the service to know no process", func() bool {
 		m, _ := h.look()
 		return !m.Registered && !m.Leaving
 	})

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterhq/muster/internal/agent/agenttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func alive(pid int) bool { return unix.Kill(pid, 0) == nil && !zombie(pid) }
@@ -30,7 +31,7 @@ func TestSignals(t *testing.T) {
 		}
 		p := w.start("stubborn")
 		w.wants("ready")
-		w.eventually("SIGTERM is ignored", func() bool { return ignored(p.record.PID) })
+		waittest.Until(w, "SIGTERM is ignored", func() bool { return ignored(p.record.PID) })
 		if err := p.Terminate(); err != nil {
 			w.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestWhatLeavesTheGroupEnds(t *testing.T) {
 		for _, play := range []string{"leave", "leave-and-exit"} {
 			file := filepath.Join(w.TempDir(), "pid")
 			p := w.start(play, file)
-			w.eventually("it starts another", func() bool { _, err := os.Stat(file); return err == nil })
+			waittest.Until(w, "it starts another", func() bool { _, err := os.Stat(file); return err == nil })
 			text, err := os.ReadFile(file)
 			if err != nil {
 				w.Fatal(err)
@@ -79,9 +80,9 @@ func TestWhatLeavesTheGroupEnds(t *testing.T) {
 				p.Kill()
 			}
 			w.ends(p)
-			w.eventually(play+": the other process ends", func() bool { return !alive(other) })
+			waittest.Until(w, play+": the other process ends", func() bool { return !alive(other) })
 			if group := p.Record().Group; group != "" {
-				w.eventually("the cgroup is removed", func() bool { _, err := os.Stat(group); return errors.Is(err, os.ErrNotExist) })
+				waittest.Until(w, "the cgroup is removed", func() bool { _, err := os.Stat(group); return errors.Is(err, os.ErrNotExist) })
 			}
 		}
 	})
@@ -138,7 +139,7 @@ func orphan(w world) Record {
 		w.Fatal(err)
 	}
 	var record Record
-	w.eventually("the other agent starts a process", func() bool {
+	waittest.Until(w, "the other agent starts a process", func() bool {
 		text, _ := os.ReadFile(w.output + ".record")
 		return json.Unmarshal(text, &record) == nil
 	})

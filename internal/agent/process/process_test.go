@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/agent/agenttest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -75,19 +76,10 @@ func (w world) start(play ...string) *Process {
 // wants waits until the output has a line.
 func (w world) wants(line string) {
 	w.Helper()
-	w.eventually("output has "+line, func() bool {
+	waittest.Until(w, "output has "+line, func() bool {
 		text, _ := os.ReadFile(w.output)
 		return strings.Contains("\n"+string(text), "\n"+line)
 	})
-}
-
-func (w world) eventually(what string, is func() bool) {
-	w.Helper()
-	for end := time.Now().Add(agenttest.Patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("not within %v: %s", agenttest.Patience, what)
-		}
-	}
 }
 
 func (w world) ends(p *Process) Exit {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterhq/muster/internal/tracing/otlp"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // Whatever the collector answers, it eventually has each entry, in order. An entry that it rejects permanently is counted.
@@ -76,7 +77,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, log := begin(t, b, OTLP, func(c *Config) { c.Logs = logs })
-	eventually(t, "the position is recorded", func() bool { return b.position() == 300 })
+	waittest.Until(t, "the position is recorded", func() bool { return b.position() == 300 })
 	r.check(300, 1500)
 	if s := x.workers[0].status(); s.rejected != 2 || s.failures != 2 || s.sent != 300 || !strings.Contains(log.String(), "permanently rejects entries") {
 		t.Errorf("%+v\n%s", s, log)

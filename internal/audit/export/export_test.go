@@ -14,6 +14,7 @@ import (
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // book is an audit log in memory.
@@ -116,15 +117,6 @@ func begin(t *testing.T, b *book, target string, change func(*Config)) (*Exporte
 	return x, log
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -161,7 +153,7 @@ func TestReceiverIsAway(t *testing.T) {
 	r := newReceiver(t, nil)
 	r.stop()
 	x, log := begin(t, b, "syslog+tcp://"+r.address, nil)
-	eventually(t, "the log says that the receiver is away", func() bool { return strings.Contains(log.String(), "does not accept entries") })
+	waittest.Until(t, "the log says that the receiver is away", func() bool { return strings.Contains(log.String(), "does not accept entries") })
 	if b.position() != 0 {
 		t.Errorf("position %d without a receiver", b.position())
 	}
@@ -177,8 +169,8 @@ func TestReceiverIsAway(t *testing.T) {
 	}
 	r.start()
 	r.until(3)
-	eventually(t, "the position is recorded", func() bool { return b.position() == 3 })
-	eventually(t, "the log says that it is back", func() bool { return strings.Contains(log.String(), "accepts entries again") })
+	waittest.Until(t, "the position is recorded", func() bool { return b.position() == 3 })
+	waittest.Until(t, "the log says that it is back", func() bool { return strings.Contains(log.String(), "accepts entries again") })
 	if late := x.Late(); len(late) > 0 {
 		t.Errorf("%+v", late)
 	}
@@ -189,7 +181,7 @@ func TestNextTerm(t *testing.T) {
 	t.Parallel()
 	b, r := newBook(300), newReceiver(t, nil)
 	x, _ := begin(t, b, "syslog+tcp://"+r.address, nil)
-	eventually(t, "the position is recorded", func() bool { return b.position() == 300 })
+	waittest.Until(t, "the position is recorded", func() bool { return b.position() == 300 })
 	b.mu.Lock()
 	b.broken = true
 	b.mu.Unlock()
@@ -203,7 +195,7 @@ func TestNextTerm(t *testing.T) {
 	b.broken = false
 	b.mu.Unlock()
 	x.Lead()
-	eventually(t, "the position is recorded", func() bool { return b.position() == 302 })
+	waittest.Until(t, "the position is recorded", func() bool { return b.position() == 302 })
 	r.check(302, 304)
 }
 
@@ -222,7 +214,7 @@ func TestEntriesAreGone(t *testing.T) {
 		t.Errorf("a new receiver misses %d entries that had expired", s.gone)
 	}
 	w := x.workers[0]
-	eventually(t, "the worker waits for the gap", func() bool { return b.position() == 399 })
+	waittest.Until(t, "the worker waits for the gap", func() bool { return b.position() == 399 })
 	x.Rest()
 	w.turn(t.Context()) // notices the gap
 	w.gapSince = w.gapSince.Add(-2 * gapPatience)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // strict is a receiver of syslog over TCP: octet counting, RFC 5424, one entry after the other.
@@ -126,7 +127,7 @@ func (r *strict) got() []uint64 {
 
 func (r *strict) until(n int) {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprint(n, " messages arrive"), func() bool { return len(r.got()) >= n })
+	waittest.Until(r.t, fmt.Sprint(n, " messages arrive"), func() bool { return len(r.got()) >= n })
 }
 
 // check requires all entries up to a number, in the order of their first arrival, in at most this many messages.
@@ -170,9 +171,9 @@ func TestStreams(t *testing.T) {
 				target += "?ca=" + ca
 			}
 			begin(t, b, target, nil)
-			eventually(t, "the position is recorded", func() bool { return b.position() == 5000 })
+			waittest.Until(t, "the position is recorded", func() bool { return b.position() == 5000 })
 			b.add(3)
-			eventually(t, "the position is recorded", func() bool { return b.position() == 5003 })
+			waittest.Until(t, "the position is recorded", func() bool { return b.position() == 5003 })
 			r.check(5003, 5003)
 		})
 	}
@@ -198,9 +199,9 @@ func TestReceiverDies(t *testing.T) {
 					target += "?ca=" + ca
 				}
 				begin(t, b, target, nil)
-				eventually(t, "the position is recorded", func() bool { return b.position() == 300 })
+				waittest.Until(t, "the position is recorded", func() bool { return b.position() == 300 })
 				b.add(600)
-				eventually(t, "the position is recorded", func() bool { return b.position() == 900 })
+				waittest.Until(t, "the position is recorded", func() bool { return b.position() == 900 })
 				r.check(900, 900+1200)
 			})
 		}
@@ -280,7 +281,7 @@ func TestDatagrams(t *testing.T) {
 	l.Close()
 	b := newBook(3)
 	x, _ := begin(t, b, "syslog+udp://"+address, nil)
-	eventually(t, "the port is noticed to be closed", func() bool { return x.workers[0].status().failures > 0 })
+	waittest.Until(t, "the port is noticed to be closed", func() bool { return x.workers[0].status().failures > 0 })
 	if l, err = net.ListenPacket("udp", address); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,7 @@ func TestDatagrams(t *testing.T) {
 			no++
 		}
 	}
-	eventually(t, "the position is recorded", func() bool { return b.position() == 3 })
+	waittest.Until(t, "the position is recorded", func() bool { return b.position() == 3 })
 }
 
 type endless struct{}

@@ -30,6 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // house is a small service, of which backups are made.
@@ -253,14 +254,11 @@ func TestRecordsThatLeaveMemoryBetween(t *testing.T) {
 		h.must(h.Do(t.Context(), &hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "cup", PlayersMax: 2}}))
 		h.must(h.Do(t.Context(), &hosting.StopPlacement{ID: id}))
 	}
-	deadline := time.Now().Add(time.Minute)
-	forgotten := func() (n uint64) {
-		h.must(h.Read(t.Context(), func(v *cell.View) error { n = v.Forgotten(); return nil }))
-		return n
-	}
-	for forgotten() < 5 && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	waittest.Until(t, "what ended leaves memory", func() bool {
+		forgotten := uint64(0)
+		h.must(h.Read(t.Context(), func(v *cell.View) error { forgotten = v.Forgotten(); return nil }))
+		return forgotten == 5
+	})
 	before := h.Applied()
 	h.work(3)
 	h.take(r)

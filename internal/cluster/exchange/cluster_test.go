@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // node is a complete node without its doors: links over TLS, the journal in memory, the engine.
@@ -177,11 +178,7 @@ func newClusterOf(t testing.TB, nodes ...*node) []*node {
 			}
 			return voters
 		}
-		for end := time.Now().Add(time.Minute); voters() < 3; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s knows %d voters", n.id, voters())
-			}
-		}
+		waittest.Until(t, n.id+" knows three voters", func() bool { return voters() >= 3 })
 	}
 	return nodes
 }
@@ -224,9 +221,9 @@ func TestLeaderDies(t *testing.T) {
 		})
 	}
 	after := func(part int32, what string, do func()) {
-		for made.Load() < callers*each*part/8 || part > 3 && elsewhere.Load() < callers {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "calls before: "+what, func() bool {
+			return made.Load() >= callers*each*part/8 && (part <= 3 || elsewhere.Load() >= callers)
+		})
 		t.Log(what)
 		do()
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // past is how many records had ended before a node joins.
@@ -54,15 +55,6 @@ func place(ctx context.Context, at *node, id string) (time.Duration, error) {
 		err = at.Do(ctx, &hosting.StopPlacement{ID: id})
 	}
 	return time.Since(began) / 2, err
-}
-
-func waitFor(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // sum returns the sum of all records of an archive, and their number.
@@ -111,12 +103,12 @@ func TestJoinerAndTheArchive(t *testing.T) {
 	}
 	var sample archive.Record
 	for _, n := range nodes {
-		waitFor(t, "the first record in each archive", func() (found bool) {
+		waittest.Until(t, "the first record in each archive", func() (found bool) {
 			sample, found, _ = n.vault.Get(t.Context(), archive.Placement, "sample")
 			return found
 		})
 		// A node that joined behind the first snapshot, which a rise of the level saves at once, would otherwise lack all that is to come until it has asked.
-		waitFor(t, "each archive to be complete", func() bool { _, lacks := n.ArchiveLacks(); return !lacks })
+		waittest.Until(t, "each archive to be complete", func() bool { _, lacks := n.ArchiveLacks(); return !lacks })
 	}
 	history(t, nodes, append(sample.Data, make([]byte, 0, 1)...))
 
@@ -152,7 +144,7 @@ func TestJoinerAndTheArchive(t *testing.T) {
 	}
 	defer work.Wait()
 	defer stop()
-	waitFor(t, "the leader to trim its journal", func() bool {
+	waittest.Until(t, "the leader to trim its journal", func() bool {
 		for _, err := range nodes[0].journal.Read(t.Context(), 1) {
 			return errors.Is(err, journal.ErrTrimmed)
 		}
@@ -162,12 +154,12 @@ func TestJoinerAndTheArchive(t *testing.T) {
 	if err := nodes[0].journal.AddObserver(t.Context(), joiner.id, joiner.link.Advertised()); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the joiner to notice what it lacks", func() bool { _, lacks := joiner.ArchiveLacks(); return lacks })
+	waittest.Until(t, "the joiner to notice what it lacks", func() bool { _, lacks := joiner.ArchiveLacks(); return lacks })
 	late.Store(joiner)
 	began := time.Now()
 	reaches := func(n *node, share time.Duration) {
 		t.Helper()
-		waitFor(t, fmt.Sprintf("%d %% of the copy", share), func() bool {
+		waittest.Until(t, fmt.Sprintf("%d %% of the copy", share), func() bool {
 			from, lacks := n.ArchiveLacks()
 			return !lacks || time.Since(from) < 25*24*time.Hour*(100-share)/100
 		})
@@ -188,7 +180,7 @@ func TestJoinerAndTheArchive(t *testing.T) {
 	if lacks && time.Since(from) > 25*24*time.Hour*60/100 {
 		t.Errorf("behind the kill the copy begins at %s again", from)
 	}
-	waitFor(t, "the others to know its new address", func() bool {
+	waittest.Until(t, "the others to know its new address", func() bool {
 		for _, n := range nodes[1:] {
 			if n.journal.SetAddress(t.Context(), joiner.id, joiner.link.Advertised()) == nil {
 				return true
@@ -197,14 +189,14 @@ func TestJoinerAndTheArchive(t *testing.T) {
 		return false
 	})
 	late.Store(joiner)
-	waitFor(t, "a complete archive", func() bool { _, lacks := joiner.ArchiveLacks(); return !lacks })
+	waittest.Until(t, "a complete archive", func() bool { _, lacks := joiner.ArchiveLacks(); return !lacks })
 	t.Logf("the archive is complete after %s, with the time of two restarts", time.Since(began).Round(time.Millisecond))
 	seen := ended.Load()
-	waitFor(t, "further placements", func() bool { return ended.Load() > seen+20 })
+	waittest.Until(t, "further placements", func() bool { return ended.Load() > seen+20 })
 	stop()
 	work.Wait()
 	for _, n := range []*node{nodes[1], joiner} {
-		waitFor(t, "all that ended to be in the archive", func() (none bool) {
+		waittest.Until(t, "all that ended to be in the archive", func() (none bool) {
 			_ = n.Read(t.Context(), func(v *cell.View) error { none = v.Totals().Ended == 0; return nil })
 			return none
 		})

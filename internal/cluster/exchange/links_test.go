@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestLinksOutliveTheLeader: game servers are connected to every node. The leader dies: connections to the others are not affected. Those to the
@@ -44,9 +44,7 @@ func TestLinksOutliveTheLeader(t *testing.T) {
 	if err := nodes[0].journal.HandOver(t.Context(), "n2"); err != nil {
 		t.Fatal(err)
 	}
-	for !nodes[1].journal.Status().InOffice {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "n2 is in office", func() bool { return nodes[1].journal.Status().InOffice })
 	if err := nodes[1].journal.HandOver(t.Context(), "n1"); err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +60,7 @@ func TestLinksOutliveTheLeader(t *testing.T) {
 			t.Errorf("the leader died, and %s has lost its link", p.Key)
 		}
 	}
-	for end := time.Now().Add(time.Minute); linked(0).Linked; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the link to the dead node is never lost")
-		}
-	}
+	waittest.Until(t, "the link to the dead node is lost", func() bool { return !linked(0).Linked })
 	if p := linked(0); p.LostBy == 0 || p.State == fleet.Ended {
 		t.Errorf("the process behind the dead node is %s, to be back by %d", p.State, p.LostBy)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A process without a free descriptor accepts again once it has one.
@@ -35,14 +36,14 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- l.Serve() }()
-	within(t, "the log tells", func() bool { return strings.Contains(log.String(), "cannot accept") })
+	waittest.Until(t, "the log tells", func() bool { return strings.Contains(log.String(), "cannot accept") })
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write([]byte("hello, I am no node")); err != nil {
 		t.Error(err)
 	}
-	within(t, "the connection is refused for what it says", func() bool { return l.refusals(byHandshake) == 1 })
+	waittest.Until(t, "the connection is refused for what it says", func() bool { return l.refusals(byHandshake) == 1 })
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}

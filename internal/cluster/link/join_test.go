@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 func newToken(t testing.TB, a *trust.Authority, addresses ...string) trust.Token {
@@ -114,7 +115,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		before := l.refusals(byJoin)
 		_, _ = c.Write(sent)
 		wantEnd(t, name, c)
-		within(t, "it is counted", func() bool { return l.refusals(byJoin) == before+1 })
+		waittest.Until(t, "it is counted", func() bool { return l.refusals(byJoin) == before+1 })
 	}
 }
 
@@ -198,7 +199,7 @@ func TestJoinsOfOneAddress(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	within(t, "all are done", func() bool {
+	waittest.Until(t, "all are done", func() bool {
 		l.joins.mu.Lock()
 		defer l.joins.mu.Unlock()
 		return l.joins.all == 0 && len(l.joins.from) == 0

@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 var (
@@ -139,18 +140,6 @@ func mustDial(t testing.TB, from, to *Link) net.Conn {
 	return c
 }
 
-// within waits for a condition.
-func within(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for range 3000 {
-		if condition() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("it did not happen that %s", what)
-}
-
 // wantEnd checks that the other side closes a connection, without data.
 func wantEnd(t testing.TB, what string, c net.Conn) {
 	t.Helper()
@@ -240,9 +229,9 @@ func TestStrangersAreRefused(t *testing.T) {
 				wantEnd(t, "after the handshake", c)
 				_ = c.Close()
 			}
-			within(t, "it is counted", func() bool { return l.refusals(x.why) == before+1 })
+			waittest.Until(t, "it is counted", func() bool { return l.refusals(x.why) == before+1 })
 			if x.says != "" {
-				within(t, "the log tells "+x.says, func() bool { return bytes.Contains([]byte(log.String()), []byte(x.says)) })
+				waittest.Until(t, "the log tells "+x.says, func() bool { return bytes.Contains([]byte(log.String()), []byte(x.says)) })
 			} else if log.String() != "" {
 				t.Errorf("any stranger can cause lines in the log: %s", log.String())
 			}
@@ -260,10 +249,10 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = c.Write(sent)
-		within(t, "it is counted", func() bool { return l.refusals(byHandshake) == before+1 })
+		waittest.Until(t, "it is counted", func() bool { return l.refusals(byHandshake) == before+1 })
 		_, _ = io.Copy(io.Discard, c) // an alert and the end
 		_ = c.Close()
-		within(t, name+" is forgotten", func() bool { return left(l) == 0 })
+		waittest.Until(t, name+" is forgotten", func() bool { return left(l) == 0 })
 	}
 }
 
@@ -370,7 +359,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		t.Errorf("%d refusals by limit, want 1", n)
 	}
 	_ = held[0].Close()
-	within(t, "its place is free", func() bool { return n1.limits.Stats().Open == 3 })
+	waittest.Until(t, "its place is free", func() bool { return n1.limits.Stats().Open == 3 })
 	mustDial(t, n2, n1)
 }
 
@@ -542,7 +531,7 @@ func TestRemovedNodes(t *testing.T) {
 		wantEnd(t, "another connection", c)
 		_ = c.Close()
 	}
-	within(t, "it is counted", func() bool { return n1.refusals(byRemoval) == 1 })
+	waittest.Until(t, "it is counted", func() bool { return n1.refusals(byRemoval) == 1 })
 	if _, err := n1.Dial(t.Context(), n2.Advertised(), "n2", Node); err == nil {
 		t.Error("a removed node was dialed")
 	}
@@ -581,7 +570,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	within(t, "the silent peer is accepted", func() bool { return n1.limits.Stats().Unproven == 1 })
+	waittest.Until(t, "the silent peer is accepted", func() bool { return n1.limits.Stats().Unproven == 1 })
 	dialed := make(chan error, 1)
 	go func() {
 		_, err := n1.Dial(context.Background(), mute.Addr().String(), "n3", Node)

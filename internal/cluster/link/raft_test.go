@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/cluster/trust"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // raftNode is a node of a journal on a real port.
@@ -99,7 +100,7 @@ func TestRaft(t *testing.T) {
 		return votes == 3
 	}
 	for _, n := range nodes { // a voter that does not know another one refuses it its vote
-		within(t, "all know three voters", func() bool { return votesEverywhere(n) })
+		waittest.Until(t, "all know three voters", func() bool { return votesEverywhere(n) })
 	}
 	const half = 50
 	for n := uint64(1); n <= half; n++ {
@@ -117,7 +118,7 @@ func TestRaft(t *testing.T) {
 		}
 	}
 	for _, n := range nodes[1:] {
-		within(t, "the entries are at both nodes", func() bool { return n.Last() == 2*half })
+		waittest.Until(t, "the entries are at both nodes", func() bool { return n.Last() == 2*half })
 		next := uint64(1)
 		for entry, err := range n.Read(t.Context(), 1) {
 			if err != nil || entry.Number != next || string(entry.Batch) != fmt.Sprintf("entry %d", next) {
@@ -168,7 +169,7 @@ func TestTransportIsOpenedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, "Raft has the connection", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.conns) == 1 })
+		waittest.Until(t, "Raft has the connection", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.conns) == 1 })
 		if err := n.Close(); err != nil {
 			t.Fatal(err)
 		}

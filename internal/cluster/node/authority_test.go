@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // stored returns the authority in the directory of a member.
@@ -28,15 +29,13 @@ func (m *member) stored(dir string) *trust.Authority {
 // replace replaces the authority, once the nodes that were just started answer.
 func (m *member) replace() {
 	m.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	waittest.Until(m.t, "the authority is replaced", func() bool {
 		_, err := m.Change(m.t.Context(), node.Change{Do: node.Replace})
-		if err == nil {
-			return
-		}
-		if !domain.IsRefused(err, domain.Conflict) || time.Now().After(end) {
+		if err != nil && !domain.IsRefused(err, domain.Conflict) {
 			m.t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // admits reports whether a node accepts a peer with an authority's certificate.

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A reachable observer that lags gets no vote, because a majority would have to wait for it. It gets one once it has caught up.
@@ -45,15 +46,14 @@ func TestPromoteWaitsForTheObserver(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	waittest.Until(t, "the node has caught up and is promoted", func() bool {
 		s, err := a.Change(t.Context(), node.Change{Do: node.Promote, Node: b.ID()})
-		if _, voters, _ := roles(s); err == nil && voters == 1 {
-			break
+		if err != nil && !domain.IsRefused(err, domain.Conflict) {
+			t.Fatal(err)
 		}
-		if err != nil && !domain.IsRefused(err, domain.Conflict) || time.Now().After(end) {
-			t.Fatalf("promoted after it has caught up: %v", err)
-		}
-	}
+		_, voters, _ := roles(s)
+		return err == nil && voters == 1
+	})
 }
 
 // A leader that hands over to any node chooses a live one: Raft's library takes the first of the most up-to-date nodes, even if it is dead.
@@ -87,16 +87,11 @@ func TestLeaveAfterAnAcceptedLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	waittest.Until(t, "what ended leaves memory", func() bool {
 		forgotten := uint64(0)
 		_ = m.ReadHere(t.Context(), func(v *cell.View) error { forgotten = v.Forgotten(); return nil })
-		if forgotten > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("what ended stays in memory")
-		}
-	}
+		return forgotten > 0
+	})
 	state, err := m.Engine.Backup(t.Context())
 	if err == nil {
 		err = m.Journal().SaveSnapshot(t.Context(), state.Entry, state.Write)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestClocksApart: nodes on machines whose clocks are an hour apart hand over to each other, and restart. The cluster's time stays that of its first leader on all nodes.
@@ -25,15 +26,9 @@ func TestClocksApart(t *testing.T) {
 	onTime := func(what string) {
 		t.Helper()
 		for i, m := range nodes {
-			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-				off := time.Until(m.Now())
-				if off.Abs() < 10*time.Minute { // far more than a slow machine takes, far less than the clocks are apart
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("%s: the time of node %d is off by %s", what, i, off)
-				}
-			}
+			waittest.Until(t, fmt.Sprintf("%s: the time of node %d is right", what, i), func() bool {
+				return time.Until(m.Now()).Abs() < 10*time.Minute // far more than a slow machine takes, far less than the clocks are apart
+			})
 		}
 	}
 	onTime("after the start")

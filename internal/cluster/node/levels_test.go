@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestLevels: the leader knows the level of each member's release while all are reachable. The status shows the levels. A node of an earlier release is not admitted.
@@ -36,14 +36,7 @@ func TestLevels(t *testing.T) {
 		t.Error("a node that does not lead knows all levels")
 	}
 	second.end()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, complete := first.Levels(); !complete {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the levels are complete without a member")
-		}
-	}
+	waittest.Until(t, "the levels are incomplete without a member", func() bool { _, complete := first.Levels(); return !complete })
 
 	token, err := trust.ParseToken(first.token())
 	if err != nil {

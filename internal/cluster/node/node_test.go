@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // member is a node with its engine.
@@ -487,18 +488,16 @@ func TestHandOverRestsFirst(t *testing.T) {
 		next := (i + 1) % 3
 		before := led[next].Load()
 		all[i%3].handOver(all[next])
-		for led[next].Load() == before && all[next].Status().Leader == all[next].ID() { // its work begins a moment later
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "its work begins, a moment later", func() bool {
+			return led[next].Load() > before || all[next].Status().Leader != all[next].ID()
+		})
 	}
 	began := func() int32 { return led[0].Load() + led[1].Load() + led[2].Load() }
 	before := began()
 	if s, err := all[0].Change(t.Context(), node.Change{Do: node.HandOver, Node: "nobody"}); err == nil {
 		t.Errorf("handed over to a node that does not exist: %s leads", s.Leader)
 	}
-	for began() == before { // after a hand-over that fails
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the work begins after a hand-over that fails", func() bool { return began() > before })
 	if at := all[0].offices.Load() + all[1].offices.Load() + all[2].offices.Load(); at != 1 {
 		t.Errorf("%d nodes work, want 1", at)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // trio returns the members of a cluster of three voters, the first of which leads.
@@ -33,24 +34,20 @@ func TestLeaderWithoutRoom(t *testing.T) {
 	}), t.TempDir(), t.TempDir())
 	short.Store(true)
 	b.until("another leader", func(s node.Status) bool { return s.Leader != "" && s.Leader != a.ID() })
-	for err := error(nil); ; {
-		if err = b.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !domain.IsRefused(err, domain.Overloaded) {
-			if err != nil {
-				t.Error(err)
-			}
-			break
+	waittest.Until(t, "b takes commands", func() bool {
+		err := b.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"})
+		if err != nil && !domain.IsRefused(err, domain.Overloaded) {
+			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 	short.Store(false)
 }
 
 // A node whose vote was taken does not ask for it again.
 func TestDemotedNodesStayObservers(t *testing.T) {
 	a, _, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
-	for !c.Data().Voted() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	waittest.Until(t, "c has voted", c.Data().Voted)
 	if _, err := a.Change(t.Context(), node.Change{Do: node.Demote, Node: c.ID()}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const faultDir = "data"
@@ -239,9 +240,7 @@ func TestTheJournalWaitsForDescriptors(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatalf("append after the shortage: %v", err)
 	}
-	for j.Shortage() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the shortage is over", func() bool { return j.Shortage() == nil })
 	crashed := disk.Crash()
 	if err := j.Close(); err != nil {
 		t.Error(err)
@@ -266,9 +265,7 @@ func TestAJournalThatWaitsIsClosed(t *testing.T) {
 			acknowledged.Store(n)
 		}
 	}()
-	for j.Shortage() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "there is a shortage", func() bool { return j.Shortage() != nil })
 	_ = j.Close()
 	<-ended
 	disk.NoDescriptors(false)

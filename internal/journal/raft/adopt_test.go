@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 var adopted = uuid.MustParse("0196e7a1-0000-7000-8000-000000000001")
@@ -89,7 +90,7 @@ func TestAdoptingAndLeavingLoseNothing(t *testing.T) {
 				if err := n.AddObserver(t.Context(), "b", "at-b"); err != nil {
 					t.Fatal(err)
 				}
-				within(t, "the other node has everything", func() bool { return cluster.nodes["b"].Last() == c.last+4 })
+				waittest.Until(t, "the other node has everything", func() bool { return cluster.nodes["b"].Last() == c.last+4 })
 				if err := cluster.stopAll(); err != nil {
 					t.Fatal(err)
 				}

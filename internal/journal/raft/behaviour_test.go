@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/snapshot"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // inCluster plays a story on nodes in virtual time, each with a disk in memory.
@@ -249,7 +250,7 @@ func state(at uint64) []byte { return bytes.Repeat(fmt.Appendf(nil, "state after
 
 func saveAndTrim(t *testing.T, n *Node, at uint64) {
 	t.Helper()
-	within(t, "the node has the entry", func() bool { return n.Last() >= at })
+	waittest.Until(t, "the node has the entry", func() bool { return n.Last() >= at })
 	err := n.SaveSnapshot(t.Context(), at, func(w io.Writer) error { _, err := w.Write(state(at)); return err })
 	if err == nil {
 		err = n.Trim(t.Context(), at+1)
@@ -520,7 +521,7 @@ func TestChangesAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.isolate("b")
-		within(t, "another node leads", func() bool {
+		waittest.Until(t, "another node leads", func() bool {
 			return c.nodes["a"].Status().Role == Leader || c.nodes["c"].Status().Role == Leader
 		})
 		if err := c.stopAll(); err != nil {

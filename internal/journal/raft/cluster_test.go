@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // cluster is a few nodes in this process, with a network in memory and a disk for each.
@@ -237,23 +238,9 @@ func (c *cluster) grow(ids ...string) error {
 		}
 	}
 	for _, id := range ids { // a voter that does not know another one refuses it its vote
-		for c.nodes[id].voters() < len(ids) {
-			time.Sleep(10 * time.Millisecond)
-		}
+		waittest.Until(c.t, id+" knows all voters", func() bool { return c.nodes[id].voters() == len(ids) })
 	}
 	return nil
-}
-
-// within waits for a condition.
-func within(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for range 12_000 { // two minutes at least
-		if condition() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("it did not happen that %s", what)
 }
 
 func batch(n uint64) []byte { return fmt.Appendf(nil, "entry %d", n) }
@@ -270,7 +257,7 @@ func mustAppend(t testing.TB, j journal.Journal, from, to uint64) {
 // wantEntries checks that a node knows the entries first to last, and that reading from `from` gives exactly these.
 func wantEntries(t testing.TB, n *Node, from, first, last uint64) {
 	t.Helper()
-	within(t, fmt.Sprintf("node %s has entry %d", n.options.ID, last), func() bool { return n.Last() >= last })
+	waittest.Until(t, fmt.Sprintf("node %s has entry %d", n.options.ID, last), func() bool { return n.Last() >= last })
 	next := first
 	for entry, err := range n.Read(t.Context(), from) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A node that has received a snapshot has no entry at the snapshot's end. It still knows the term there, so it continues when the leader refers to that
@@ -89,7 +90,7 @@ func TestMembersBehindARedundantSnapshotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustAppend(t, j, 13, 13)
-		within(t, "the follower has all entries", func() bool { return c.nodes[b].store.last.Load() == c.nodes[a].store.last.Load() })
+		waittest.Until(t, "the follower has all entries", func() bool { return c.nodes[b].store.last.Load() == c.nodes[a].store.last.Load() })
 		saveAndTrim(t, c.nodes[a], 12) // the leader no longer has the entry before those of which it knows nothing
 		to.Store("")
 		mustAppend(t, j, 14, 14)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The survivor of a cluster whose majority is lost continues alone with all its data, including the unacknowledged entry, and accepts new members.
@@ -68,7 +69,7 @@ func TestRecoverOnTheSurvivor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			within(t, "the new node has the last entry", func() bool { return fresh.Last() >= 10 })
+			waittest.Until(t, "the new node has the last entry", func() bool { return fresh.Last() >= 10 })
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/listen/acmecert"
 	"github.com/musterhq/muster/internal/listen/acmetest"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 const host = "muster.example.test"
@@ -73,11 +74,7 @@ func (s *scene) shake(name string, protocols ...string) (*x509.Certificate, erro
 
 func (s *scene) until(what string, ok func() bool) {
 	s.Helper()
-	for began := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			s.Fatalf("gave up waiting for %s:\n%s", what, s.logged.String())
-		}
-	}
+	waittest.Until(s, what, ok)
 }
 
 func (s *scene) untilServed() (leaf *x509.Certificate) {

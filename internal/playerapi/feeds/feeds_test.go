@@ -30,6 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/waittest"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -298,11 +299,7 @@ func TestNextOffice(t *testing.T) {
 		}
 		last = no
 	}
-	for end := time.Now().Add(time.Minute); x.taken(id) < head; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d events are recorded as taken", x.taken(id), head)
-		}
-	}
+	waittest.Until(t, "all events are recorded as taken", func() bool { return x.taken(id) >= head })
 	next.Rest()
 	x.feeds.Lead() // and back: nothing is repeated
 	ready(false)
