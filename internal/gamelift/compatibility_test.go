@@ -147,7 +147,7 @@ Release 1.60 of the provider was run; later ones were read only. Release 1.60 ca
 - ` + "`aws_gamelift_alias` and `aws_gamelift_build`" + ` work. The service does not read the ` + "`storage_location`" + ` of a build: push a build that hosts are to run with ` + "`muster build push`" + ` and use its id.
 - ` + "`aws_gamelift_game_session_queue`" + ` works with ` + "`timeout_in_seconds`" + `: without it the provider sends 0, which is refused.
 - ` + "`aws_gamelift_fleet`" + ` creates fleets of builds only, without locations, and waits until the fleet is ACTIVE. Meanwhile call CreateFleetLocations and UpdateFleetCapacity to give it hosts. Leave
-  ` + "`ec2_inbound_permission`" + ` out, and set the desired instances to 0 before you destroy the fleet.
+  ` + "`ec2_inbound_permission`" + ` out.
 - ` + "`aws_gamelift_game_server_group`" + ` does not work, because the provider asks EC2 Auto Scaling about it.
 - The provider has no resources for locations, Anywhere fleets, rule sets and matchmaking configurations. [Moving from GameLift](guide/from-gamelift.md) has the commands.
 `

@@ -108,8 +108,10 @@ func TestCapacityOfAFleetOfABuild(t *testing.T) {
 	refused(t, err, codeInvalidRequest)
 	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, Location: aws.String("custom-x"), MaxSize: aws.Int32(6)})
 	refused(t, err, "NotFoundException")
-	_, err = h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id})
-	refused(t, err, "InvalidFleetStatusException")
+	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
+	if left := must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{}))(t).FleetIds; len(left) != 0 {
+		t.Errorf("a deleted fleet that wanted hosts is still listed: %v", left)
+	}
 	anywhere := h.anywhereFleet()
 	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &anywhere, DesiredInstances: aws.Int32(1)})
 	refused(t, err, codeInvalidRequest)

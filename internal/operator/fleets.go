@@ -106,7 +106,7 @@ func (x *Explanation) standings(n *fleet.SiteCounts) {
 func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string, all *fleet.SiteCounts) (why, next string) {
 	switch {
 	case f.Status == fleet.Deleting:
-		return "It takes no game sessions: it is being deleted.", "Nothing: it will be deleted when its game sessions have ended."
+		return "It takes no game sessions: it is being deleted.", "Nothing: its game sessions end, its hosts leave, and then it is gone."
 	case f.Status == fleet.Unstarted:
 		return "It takes no game sessions: it has no host yet.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
 	case f.Status == fleet.Downloading:

@@ -86,14 +86,8 @@ func setCapacityAt(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.SetCapacity{Fleet: f.ID, Location: location, Desired: &desired, Min: &least, Max: &most}
 }
 
-// deleteManagedFleet deletes a fleet of a build, or first sets its desired number of hosts to 0.
 func deleteManagedFleet(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.managed(v)
-	for _, l := range f.Locations {
-		if l.Capacity.Desired > 0 {
-			return &hosting.SetCapacity{Fleet: f.ID, Location: l.Name, Desired: new(int32), Min: new(int32)}
-		}
-	}
 	return &hosting.DeleteFleet{ID: f.ID}
 }
 

@@ -223,7 +223,6 @@ func TestPlanFollowsThePool(t *testing.T) {
 	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, has 0: no host has joined the location" {
 		t.Errorf("got %q", s.String())
 	}
-	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Desired: new(int32)})
 	w.must(&hosting.DeleteFleet{ID: testFleet})
 	for range 5 {
 		w.must(&kernel.Tick{})
@@ -232,6 +231,57 @@ func TestPlanFollowsThePool(t *testing.T) {
 	v = w.cell.View()
 	if _, there := v.Fleet(testFleet); there {
 		t.Error("the fleet was not deleted")
+	}
+}
+
+// A fleet that wants hosts can be deleted. Its game sessions end, protected or not, no policy gives it hosts again, and other fleets get them.
+func TestDeletedFleetGivesUpItsHosts(t *testing.T) {
+	w, p := managedHall(t, 2, host("1"), host("2"))
+	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Min: new(int32(1))})
+	w.must(&hosting.PutScalingPolicy{Fleet: testFleet, Policy: fleet.ScalingPolicy{Name: "spare", TargetBased: true, Target: 50}})
+	w.must(&hosting.UpdateFleetAttributes{ID: testFleet, FullProtection: new(true)})
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{
+		ID: "fleet-2", Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
+	}})
+	w.checkPlan("1 2")
+	playing := w.process("1", "playing")
+	w.process("2", "idle")
+	w.must(&hosting.SetCapacity{Fleet: "fleet-2", Location: testLocation, Desired: new(int32(2)), Max: new(int32(2))})
+	w.checkPlan("1 2")
+	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2}
+	w.must(cmd)
+	w.must(&hosting.ActivateGameSession{Process: playing, Game: cmd.ID()})
+	p.hosts[1].Standing = capacity.Silent
+
+	w.must(&hosting.DeleteFleet{ID: testFleet})
+	v := w.cell.View()
+	f, _ := v.Fleet(testFleet)
+	for _, l := range f.Locations {
+		if l.Capacity.Desired != 0 || l.Capacity.Min != 0 {
+			t.Errorf("while it is being deleted it wants %+v in %s", l.Capacity, l.Name)
+		}
+	}
+	if all := v.Measure(w.now); len(all) != 0 {
+		t.Errorf("its load is measured for its policies: %+v", all)
+	}
+	if s, short := v.Shortage(testFleet, testLocation); short {
+		t.Errorf("while it is being deleted it %s", s.String())
+	}
+	for range 5 {
+		w.must(&kernel.Tick{})
+	}
+	v = w.cell.View()
+	if _, there := v.Fleet(testFleet); there {
+		t.Fatal("the fleet was not deleted")
+	}
+	if g, _ := w.gameSession(cmd.ID()); g.Live() {
+		t.Errorf("its game session is %s", g.Status)
+	}
+	p.hosts[1].Standing = capacity.Ready
+	w.checkPlan("")
+	v = w.cell.View()
+	if n := len(v.Assignments("fleet-2", testLocation)); n != 2 {
+		t.Errorf("the other fleet has %d hosts, want both", n)
 	}
 }
 

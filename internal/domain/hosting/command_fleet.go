@@ -240,8 +240,8 @@ func protection(full bool) string {
 	return "NoProtection"
 }
 
-// DeleteFleet begins to remove a fleet, which from then on accepts nothing new. Its computes, processes and game sessions end afterwards in small
-// steps, so that a large fleet does not delay other commands.
+// DeleteFleet begins to remove a fleet, which from then on accepts nothing new and wants no hosts (B216). Its computes, processes and game sessions end
+// afterwards in small steps, so that a large fleet does not delay other commands.
 type DeleteFleet struct{ ID string }
 
 func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
@@ -253,13 +253,12 @@ func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
 	if err := t.fleetNotMoving(old.ID); err != nil {
 		return err
 	}
-	for _, l := range old.Locations {
-		if n := l.Capacity.Desired; n > 0 {
-			return domain.Refuse(domain.WrongFleetStatus, "fleet %s is to have %d hosts in %s; set its desired instances to 0 first", old.ID, n, l.Name)
-		}
-	}
 	f := *old
-	f.Status = fleet.Deleting
+	f.Status, f.Locations = fleet.Deleting, slices.Clone(f.Locations)
+	for i := range f.Locations {
+		c := &f.Locations[i].Capacity
+		c.Desired, c.Min = 0, 0
+	}
 	t.Emit(&FleetChanged{f})
 	t.replanAll(t.Now)
 	t.fleetEvent(f.ID, "FLEET_DELETED", "Request to delete fleet "+f.ID)
