@@ -117,29 +117,27 @@ var (
 	errNoLog      = errors.New("the newest log is missing")
 )
 
-// cutTail truncates a log where it becomes unreadable. It keeps a copy of the whole log next to the database.
+// cutTail truncates a log where it becomes unreadable, unless only zeros follow. It keeps a copy of the whole log next to the database. The log is
+// replaced atomically, so that after an interruption the whole log is still there to be cut.
 func cutTail(files vfs.FS, dir string, tail Tail) error {
-	if tail.File == "" {
+	if tail.Rest == 0 {
 		return nil
 	}
 	kept := fmt.Sprintf("%s.%s.lost", dir, files.PathBase(tail.File))
 	if err := vfs.Copy(files, tail.File, kept); err != nil {
 		return fmt.Errorf("keep %s: %w", tail.File, err)
 	}
-	from, err := files.Open(kept)
-	if err != nil {
+	if err := SyncDir(files, files.PathDir(kept)); err != nil {
 		return err
 	}
-	defer from.Close()
-	to, err := files.Create(tail.File, vfs.WriteCategoryUnspecified)
-	if err != nil {
+	cut := files.PathJoin(dir, "cut.tmp") // in this directory, which may be a file system of its own
+	if err := vfs.LimitedCopy(files, kept, cut, tail.Readable); err != nil {
+		return fmt.Errorf("cut %s: %w", tail.File, err)
+	}
+	if err := files.Rename(cut, tail.File); err != nil {
 		return err
 	}
-	_, err = io.Copy(to, io.LimitReader(from, tail.Readable))
-	if err == nil {
-		err = to.Sync()
-	}
-	return errors.Join(err, to.Close())
+	return SyncDir(files, dir)
 }
 
 func newestLog(files vfs.FS, dir string) (name string, number uint64, err error) {

@@ -161,6 +161,10 @@ func open(options Options) (_ *Journal, err error) {
 			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "last_entry", j.last.Load())
 	}
 	j.synced = embeddb.OpenSynced(files, files.PathJoin(options.Dir, embeddb.SyncedName), log)
+	if last := j.last.Load(); last < known.Entry { // a power cut must not bring back the record of entries whose loss is accepted
+		j.synced.Note(embeddb.Synced{Entry: last})
+		j.synced.Sync()
+	}
 	return j, nil
 }
 

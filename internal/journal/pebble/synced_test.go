@@ -62,15 +62,16 @@ func TestALostTailIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		log  []byte // nil: removed
 		left uint64 // entries that can be read
+		kept bool   // there is something to cut off and keep
 	}{
-		"cut by a byte":                 {log[:len(log)-1], entries - 1},
-		"cut by a record":               {log[:ends[entries-2]], entries - 1},
-		"cut in the middle":             {log[:ends[4]+100], 5},
-		"cut, zeros behind":             {append(bytes.Clone(log[:ends[4]]), make([]byte, 70_000)...), 5},
-		"cut to nothing":                {log[:0], 0},
-		"last record damaged":           {flipped(log, ends[entries-2]+2000), entries - 1},
-		"damaged with records behind":   {flipped(log, ends[6]+2000), 7},
-		"damaged from there to its end": {append(bytes.Clone(log[:ends[6]]), bytes.Repeat([]byte{0xa5}, len(log)-ends[6])...), 7},
+		"cut by a byte":                 {log[:len(log)-1], entries - 1, true},
+		"cut by a record":               {log[:ends[entries-2]], entries - 1, false},
+		"cut in the middle":             {log[:ends[4]+100], 5, true},
+		"cut, zeros behind":             {append(bytes.Clone(log[:ends[4]]), make([]byte, 70_000)...), 5, false},
+		"cut to nothing":                {log[:0], 0, false},
+		"last record damaged":           {flipped(log, ends[entries-2]+2000), entries - 1, true},
+		"damaged with records behind":   {flipped(log, ends[6]+2000), 7, true},
+		"damaged from there to its end": {append(bytes.Clone(log[:ends[6]]), bytes.Repeat([]byte{0xa5}, len(log)-ends[6])...), 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := whole.Crash()
@@ -93,7 +94,10 @@ func TestALostTailIsRefused(t *testing.T) {
 			if err != nil || got != c.left {
 				t.Fatalf("accepted: %d entries, %v, want %d", got, err, c.left)
 			}
-			if kept := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"."+disk.PathBase(path)+".lost"); !bytes.Equal(kept, c.log) {
+			keptAs := faultDir + "." + disk.PathBase(path) + ".lost"
+			if _, err := disk.Stat(keptAs); (err == nil) != c.kept {
+				t.Errorf("a copy of the log: %v, want one: %v", err, c.kept)
+			} else if c.kept && !bytes.Equal(embeddbtest.ReadFile(t, disk.Mem(), keptAs), c.log) {
 				t.Error("the damaged log was not kept")
 			}
 			j, err := Open(Options{Dir: faultDir, FS: disk, AcceptLostTail: true})
@@ -121,6 +125,50 @@ func TestALostTailIsRefused(t *testing.T) {
 			t.Errorf("accepted: %d entries, %v", got, err)
 		}
 	})
+}
+
+// A disk that fails or a process that is killed while the lost end is cut off takes no entry before it: neither the journal's, nor the copy of the log that is kept.
+func TestCuttingOffALostTailIsAtomic(t *testing.T) {
+	whole := embeddbtest.NewDisk()
+	ends := logged(t, whole, 12)
+	path, log := newestLog(t, whole)
+	damaged := flipped(log, ends[6]+2000)
+	for n := 1; ; n++ {
+		disk := whole.Crash()
+		embeddbtest.WriteFile(t, disk.Mem(), path, damaged)
+		disk.FailAt(n, errors.New("failing on purpose"), false)
+		if _, _, err := openLogged(t, disk, true); err == nil && !disk.Met() {
+			break
+		}
+		disk.FailAt(1<<30, nil, false)
+		if got, _, err := openLogged(t, disk, true); err != nil || got != 7 {
+			t.Fatalf("operation %d failed: %d entries, %v, want 7", n, got, err)
+		}
+		if kept := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"."+disk.PathBase(path)+".lost"); !bytes.Equal(kept, damaged) {
+			t.Fatalf("operation %d failed: the damaged log was not kept", n)
+		}
+	}
+}
+
+// Once a lost tail is accepted, a power cut that takes what was not synced takes only that.
+func TestAnAcceptedLossStaysAccepted(t *testing.T) {
+	disk := embeddbtest.NewDisk()
+	ends := logged(t, disk, 12)
+	path, log := newestLog(t, disk)
+	embeddbtest.WriteFile(t, disk.Mem(), path, log[:ends[4]])
+	j, err := Open(Options{Dir: faultDir, FS: disk, AcceptLostTail: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for n := uint64(6); n <= 8; n++ {
+		if got, _, err := openLogged(t, disk.Crash(), false); err != nil || got != n-1 {
+			t.Fatalf("after a power cut: %d entries, %v, want %d", got, err, n-1)
+		}
+		if err := j.Append(t.Context(), n, []byte("on")); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func flipped(log []byte, at int) []byte {
