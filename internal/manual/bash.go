@@ -21,28 +21,12 @@ _%[1]s_has() {
 	for _, c := range root.all() {
 		fmt.Fprintf(&b, "\t%s)\n\t\tcommands=%s\n\t\tflags=%s\n\t\tvalued=%s\n", quote(c.name), quote(strings.Join(c.names(), " ")), quote(flagNames(c, false)), quote(flagNames(c, true)))
 		if len(c.arguments) > 0 {
-			fmt.Fprintf(&b, "\t\targuments=%s\n", quote(bashValues(c.arguments[0])))
+			fmt.Fprintf(&b, "\t\targuments=%s\n", quote(shellValues(c.arguments[0])))
 		}
 		b.WriteString("\t\t;;\n")
 	}
-	fmt.Fprintf(&b, `	esac
-}
-
-# _%[1]s_takes sets what a flag of a command takes as its value.
-_%[1]s_takes() {
-	arguments=''
-	case "$1 $2" in
-`, root.name)
-	for _, c := range root.all() {
-		for _, f := range c.typed() {
-			if f.takes && f.values != free {
-				fmt.Fprintf(&b, "\t%s) arguments=%s ;;\n", quote(c.name+" --"+f.name), quote(bashValues(f)))
-			}
-		}
-	}
-	fmt.Fprintf(&b, `	esac
-}
-
+	b.WriteString("\tesac\n}\n\n" + takesFunction(root))
+	fmt.Fprintf(&b, `
 _%[1]s_offer() {
 	case $1 in
 	:files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
@@ -93,26 +77,3 @@ complete -F _%[1]s %[1]s
 `, root.name)
 	return b.String()
 }
-
-func flagNames(c *command, valued bool) string {
-	var list []string
-	for _, f := range c.typed() {
-		if f.takes || !valued {
-			list = append(list, "--"+f.name)
-		}
-	}
-	return strings.Join(list, " ")
-}
-
-func bashValues(o option) string {
-	switch o.values {
-	case files:
-		return ":files"
-	case directories:
-		return ":directories"
-	}
-	return strings.Join(o.words, " ")
-}
-
-// quote writes a text as one word of any of the three shells. The texts have no line breaks.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

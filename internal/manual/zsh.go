@@ -31,28 +31,12 @@ _%[1]s_has() {
 		}
 		fmt.Fprintf(&b, " )\n\t\tvalued=( %s )\n", flagNames(c, true))
 		if len(c.arguments) > 0 {
-			fmt.Fprintf(&b, "\t\targuments=%s\n", quote(bashValues(c.arguments[0])))
+			fmt.Fprintf(&b, "\t\targuments=%s\n", quote(shellValues(c.arguments[0])))
 		}
 		b.WriteString("\t\t;;\n")
 	}
-	fmt.Fprintf(&b, `	esac
-}
-
-# _%[1]s_takes sets what a flag of a command takes as its value.
-_%[1]s_takes() {
-	arguments=''
-	case "$1 $2" in
-`, root.name)
-	for _, c := range root.all() {
-		for _, f := range c.typed() {
-			if f.takes && f.values != free {
-				fmt.Fprintf(&b, "\t%s) arguments=%s ;;\n", quote(c.name+" --"+f.name), quote(bashValues(f)))
-			}
-		}
-	}
-	fmt.Fprintf(&b, `	esac
-}
-
+	b.WriteString("\tesac\n}\n\n" + takesFunction(root))
+	fmt.Fprintf(&b, `
 _%[1]s_offer() {
 	case $1 in
 	:files) _files ;;
