@@ -35,6 +35,7 @@ type Server struct {
 
 	mu          sync.Mutex
 	stage       stage
+	moved       chan struct{} // closed when the stage underWay is over; nil before the first one
 	living      bool          // live runs, or has run: done will be closed
 	asked       bool          // ask is closed
 	hosted      *Session      // nil before OnCreateSessionBegin
@@ -132,6 +133,7 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 	}
 	s.mu.Lock()
 	s.stage, s.living = reached, reached == ready
+	close(s.moved)
 	s.mu.Unlock()
 	if err != nil {
 		return failed(call, err)
@@ -190,7 +192,7 @@ func (s *Server) depart(call string, from stage) error {
 	if x, ok := s.sdk.(official); ok && from == fresh && !x.begin() {
 		return &Error{call, ErrAlreadyStarted, errSDKInUse}
 	}
-	s.stage = underWay
+	s.stage, s.moved = underWay, make(chan struct{})
 	return nil
 }
 
@@ -255,21 +257,28 @@ func (s *Server) Wait() error {
 // must not be called from a callback, because it waits for the callbacks: return an error there, or use a goroutine.
 func (s *Server) End(ctx context.Context) error {
 	s.askEnd()
-	s.mu.Lock()
-	if s.stage == connected { // it was never reported ready
-		s.stage, s.living = gone, true
-		go s.live(context.WithoutCancel(ctx))
-	}
-	never := !s.living && s.stage != underWay
-	s.mu.Unlock()
-	if never {
-		return &Error{Call: "End", Kind: ErrNotReady}
-	}
-	select {
-	case <-s.done:
-		return s.Wait()
-	case <-ctx.Done():
-		return failed("End", ctx.Err())
+	for {
+		s.mu.Lock()
+		if s.stage == connected { // it was never reported ready
+			s.stage, s.living = gone, true
+			go s.live(context.WithoutCancel(ctx))
+		}
+		living, starting, next := s.living, s.stage == underWay, s.done
+		if !living {
+			next = s.moved
+		}
+		s.mu.Unlock()
+		if !living && !starting {
+			return &Error{Call: "End", Kind: ErrNotReady}
+		}
+		select {
+		case <-next:
+			if living {
+				return s.Wait()
+			}
+		case <-ctx.Done():
+			return failed("End", ctx.Err())
+		}
 	}
 }
 

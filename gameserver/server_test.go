@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/common"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
 // ownProcess runs the test again in a process of its own and reports false here, since the SDK, and a Server, live
@@ -473,5 +474,40 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	}
 	if p := o.ProcessID; !strings.HasPrefix(p, "process-") || p == (Options{}).inForce(func(string) string { return "" }).ProcessID {
 		t.Errorf("process id %q is not a new one", p)
+	}
+}
+
+// slowSDK connects when the test says how that ends.
+type slowSDK struct {
+	SDK
+	came   chan struct{}
+	result chan error
+}
+
+func (x slowSDK) InitSDK(server.ServerParameters) error { close(x.came); return <-x.result }
+func (slowSDK) ProcessEnding() error                    { return nil }
+func (slowSDK) Destroy() error                          { return nil }
+
+// End during Connect waits for it, and then ends the process or reports that it has never started.
+func TestEndDuringConnect(t *testing.T) {
+	for name, result := range map[string]error{"connected": nil, "failed": errors.New("no service")} {
+		t.Run(name, func(t *testing.T) {
+			sdk := slowSDK{came: make(chan struct{}), result: make(chan error)}
+			s := New(Options{WebSocketURL: "ws://127.0.0.1:1", AuthToken: "t", FleetID: "fleet-1", HostID: "h", Port: 7777, SDK: sdk})
+			go s.Connect(context.Background())
+			<-sdk.came
+			ended := make(chan error, 1)
+			go func() { ended <- s.End(context.Background()) }()
+			<-s.ask
+			sdk.result <- result
+			select {
+			case err := <-ended:
+				if result == nil && err != nil || result != nil && !errors.Is(err, ErrNotReady) {
+					t.Errorf("got %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("End does not return")
+			}
+		})
 	}
 }
