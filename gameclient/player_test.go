@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -430,4 +433,50 @@ func TestReconnectOutlastsTheLimitOfCalls(t *testing.T) {
 	if err != nil || details.PlayerSessionID != "psess-1" || len(d.calls(name)) != 3 {
 		t.Errorf("%+v, %v after %d calls", details, err, len(d.calls(name)))
 	}
+}
+
+// silence answers calls, but not the first attempt at one of them: the network has lost its connection without a trace.
+type silence struct {
+	call     string
+	requests []string // ids of the attempts
+}
+
+func (x *silence) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"flow":{"rev":1,"seq":2,"phase":"IDLE","keys":{}}}`
+	switch path.Base(r.URL.Path) {
+	case "Session.Login":
+		body = loginAnswer
+	case "Session.PollEvents":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case x.call:
+		if x.requests = append(x.requests, r.Header.Get("X-Request-Id")); len(x.requests) == 1 {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}, Request: r}, nil
+}
+
+// A call over a lost connection is repeated within a minute, although its context would let it wait for an hour.
+func TestCallOverALostConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &silence{call: "Party.LeaveParty"}
+		p, err := Login(t.Context(), PlayerOptions{
+			Endpoint: "http://muster.example.com", Provider: ProviderDev, Token: DevToken("ann"), LongPoll: true, HTTPClient: &http.Client{Transport: network},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		if err := p.LeaveParty(ctx); err != nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if ids := network.requests; len(ids) != 2 || ids[0] != ids[1] {
+			t.Errorf("request ids %q, want one, twice", ids)
+		}
+	})
 }

@@ -19,7 +19,8 @@ const (
 	minPause  = 50 * time.Millisecond  // between two attempts
 	callPause = 200 * time.Millisecond // before the second attempt, at most; doubles each time
 
-	answerBytes = 8 << 20 // the largest answer
+	answerWithin = 30 * time.Second // of one attempt, since a connection may have been lost silently; more than a long poll takes
+	answerBytes  = 8 << 20          // the largest answer
 )
 
 // call makes a call of the player. It repeats a call without an answer with the same request id, so that the service executes it
@@ -39,6 +40,8 @@ func (p *Player) call(ctx context.Context, name string, body, answer any) error 
 }
 
 func (p *Player) callOnce(ctx context.Context, name, request string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	text, err := json.Marshal(body)
 	if err != nil {
 		return &InvalidRequestError{Call: name, Field: "body", Value: err.Error(), Want: "values that JSON can represent"}

@@ -124,11 +124,7 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 		if !answered {
 			delete(request, "wait_ms") // the first answer shows at once whether polls work
 		}
-		// The time-out detects a connection that was lost silently.
-		patient, stop := context.WithTimeout(ctx, pollWait+greetWithin)
-		err := p.callOnce(patient, "Session.PollEvents", "", request, &answer)
-		stop()
-		if err != nil {
+		if err := p.callOnce(ctx, "Session.PollEvents", "", request, &answer); err != nil {
 			return answered, err
 		}
 		answered = true
