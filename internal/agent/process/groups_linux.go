@@ -181,14 +181,15 @@ func limit(group string, bytes int64) error {
 func groupName(id string) string { return "muster-" + filepath.Base(id) }
 
 // Sweep ends all running descendants of a server process. It is called after the process has ended, or if it is not known whether the process was
-// started. An empty group means the group of the id, if there are groups.
+// started. An empty group means that the process has none, or that its group is not known.
 func (g *Groups) Sweep(id, group string) error {
-	if group == "" && g.dir != "" {
+	named := group != ""
+	if !named && g.dir != "" {
 		group = filepath.Join(g.dir, groupName(id))
 	}
 	if group != "" {
 		err := os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0)
-		if err == nil || errors.Is(err, os.ErrNotExist) {
+		if err == nil || named && errors.Is(err, os.ErrNotExist) { // a group is removed once it is empty
 			return nil
 		}
 	}

@@ -28,10 +28,13 @@ func (p *Process) prepare() {
 	}
 }
 
-// awaitEnd waits until the process has ended; a child is not reaped.
+// awaitEnd waits until the process, a child, has ended. It does not reap it.
 func (p *Process) awaitEnd() {
-	if p.system.pidfd != nil && p.awaitDescriptor() == nil {
-		return
+	if p.system.pidfd != nil {
+		defer p.system.pidfd.Close()
+		if p.awaitDescriptor() == nil {
+			return
+		}
 	}
 	for {
 		var info unix.Siginfo

@@ -88,6 +88,28 @@ func TestWhatLeavesTheGroupEnds(t *testing.T) {
 	})
 }
 
+// TestAgentGetsCgroups adopts a process whose agent could not create cgroups, which this one can: what has left the process's session ends with it.
+func TestAgentGetsCgroups(t *testing.T) {
+	without, err := NewGroups("none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{t, without, filepath.Join(t.TempDir(), "output")}
+	file := filepath.Join(t.TempDir(), "pid")
+	p := w.start("leave", file)
+	var other int
+	waittest.Until(w, "it starts another", func() bool {
+		text, _ := os.ReadFile(file)
+		other, err = strconv.Atoi(string(text))
+		return err == nil
+	})
+	with := &Groups{dir: t.TempDir()}
+	if err := with.Sweep(p.id, p.Record().Group); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(w, "the other process ends", func() bool { return !alive(other) })
+}
+
 // TestAdopt kills the agent that started a process, and adopts the process. On recent kernels its exit status is still known.
 func TestAdopt(t *testing.T) {
 	worlds(t, func(w world) {
