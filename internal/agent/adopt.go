@@ -15,6 +15,7 @@ import (
 // adopt takes over the processes of the previous agent. For a process that no longer runs, it reports an end with unknown status and ends what
 // the process left behind.
 func (a *Agent) adopt(before state.State) {
+	var ending []*server
 	for _, one := range before.Processes {
 		s := &server{
 			id: one.ID, spec: agentproto.ServerProcess{LaunchPath: one.LaunchPath, Parameters: one.Parameters}, slot: one.Slot, dir: one.Dir, build: one.Build, ports: one.Ports,
@@ -38,9 +39,12 @@ func (a *Agent) adopt(before state.State) {
 		a.running[s.id] = s
 		a.pool.Hold(slices.Collect(maps.Values(s.ports))...)
 		a.adoptAgones(s)
-		if s.reason != "" { // the previous agent was ending it
-			a.end(s, s.reason)
+		if s.reason != "" {
+			ending = append(ending, s)
 		}
+	}
+	for _, s := range ending { // as the previous agent did; only now, because it saves the state, which must have all processes
+		a.end(s, s.reason)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/ports"
 	"github.com/musterhq/muster/internal/agent/process"
 	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/agent/state"
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/logtest"
@@ -599,6 +600,42 @@ func TestPortOfAnotherProgram(t *testing.T) {
 		pool.Return(port)
 		return err != nil
 	})
+}
+
+// An agent that is killed while it takes over processes loses none of them: the state file never lacks one.
+func TestStateWhileProcessesAreAdopted(t *testing.T) {
+	s := newService(t)
+	dir := dirs(t)
+	config, err := testConfig(dir, s.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.unlock()
+	before := state.State{BootID: process.BootID()}
+	for _, id := range []string{"ending", "running"} {
+		p, err := config.Groups.Start(process.Command{ID: id, Path: filepath.Join(config.Root, "game", "server"), Args: agenttest.Args("wait"), Env: os.Environ(), Output: os.Stderr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			p.Kill()
+			<-p.Done()
+		})
+		before.Processes = append(before.Processes, state.Process{ID: id, Record: p.Record()})
+	}
+	before.Processes[0].Reason = agentproto.NormalTermination
+	if err := a.file.Write(before); err != nil {
+		t.Fatal(err)
+	}
+	a.adopt(before)
+	text, err := os.ReadFile(filepath.Join(config.StateDir, "agent.json"))
+	if err != nil || !strings.Contains(string(text), `"ending"`) || !strings.Contains(string(text), `"running"`) {
+		t.Errorf("%s, %v; want both processes", text, err)
+	}
 }
 
 func TestRuntimeConfigurationFile(t *testing.T) {
