@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -50,6 +51,34 @@ func TestPendingGameIsEnded(t *testing.T) {
 			if p, _ := w.cell.hosting.Placements.Placement(match); w.cell.hosting.Placements.Placements.Get(p).Status == 1 || w.ticket(red).Status.Active() {
 				t.Error("a host is looked for on")
 			}
+		})
+	}
+}
+
+// The tickets of a match with players of player flow end with the placement, even if the configuration requeues those of other matches (B149).
+// A ticket that returned to the pool would be matched again without its party.
+func TestNoTicketOutlivesItsGame(t *testing.T) {
+	for name, end := range map[string]func(w *flowWorld, g flow.InstanceID){
+		"the allocation takes too long": func(w *flowWorld, _ flow.InstanceID) { w.pass(2*time.Minute + time.Second) },
+		"an operator ends the game":     func(w *flowWorld, g flow.InstanceID) { w.must(&playerflow.ForceEnd{Instance: g}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFlowWorld(t, nil)
+			w.queues()
+			w.must(&TagResource{Resource{ConfigurationResource, testQueue}, []keyvalue.Pair{{Key: matchmaking.PlacementFailureTag, Value: matchmaking.Requeue}}, nil})
+			red, blue := w.search("a"), domain.TicketID(w.id())
+			w.must(&matchmaking.StartMatchmaking{Configuration: testQueue, ID: blue.String(), Players: []matchmaking.Player{{ID: "stranger"}}})
+			if refused := w.propose(testQueue, red, blue); refused != nil {
+				t.Fatal(refused)
+			}
+			end(w, w.keys("a").Game)
+			w.wantPhase("a", flow.InParty)
+			for _, id := range []domain.TicketID{red, blue} {
+				if x := w.ticket(id); x.Status != matchmaking.Failed {
+					t.Errorf("the ticket of %s is %s, want FAILED", x.PlayersOf()[0].ID, x.Status)
+				}
+			}
+			w.check()
 		})
 	}
 }

@@ -120,7 +120,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	switch {
 	case status == placement.Fulfilled:
 		t.matchHosted(match)
-	case t.hooks.OwnsPlacement(id): // player flow also learns of the placement, and ends the game instance
+	case t.hasParties(match): // player flow ends the game instance by its own rules, and starts new tickets (B149)
 		t.failMatch(match, UnexpectedError)
 	case status == placement.TimedOut && of.RequeueOnTimeout():
 		t.dropMatch(match, drop{others: PlacementTimedOut})
@@ -129,6 +129,14 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	default:
 		t.failMatch(match, UnexpectedError)
 	}
+}
+
+// hasParties reports whether a match has tickets of parties of player flow.
+func (t *Tx) hasParties(match MatchRef) bool {
+	return slices.ContainsFunc(t.Match(match).Seats, func(s Seat) bool {
+		r, ok := t.Records.TicketNo(s.Ticket)
+		return ok && t.Ticket(r).Owner == PartyOwned
+	})
 }
 
 // matchHosted completes a match whose game session is active.

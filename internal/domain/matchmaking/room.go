@@ -101,9 +101,6 @@ type Hooks interface {
 	PlayerData(player string) string
 	// Regions returns the preferred order of locations for the game session of a match; nil: any.
 	Regions(match string) []string
-	// OwnsPlacement reports whether a game instance waits for the placement of a match; if so, its rules determine what happens when the
-	// placement fails.
-	OwnsPlacement(match string) bool
 
 	// SearchBegun runs when the matchmaker has added a ticket to its pool.
 	SearchBegun(x *Ticket)

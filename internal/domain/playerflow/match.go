@@ -303,13 +303,6 @@ func (t *Matches) MatchProperties(x *matchmaking.Match) []session.Property {
 	return flowProperties(x.Of.Properties, i.ID, i.Rules.Reconnect, i.Queue)
 }
 
-// OwnsPlacement reports whether a game instance waits for the placement of a match. If so, the instance's rules determine what
-// happens when the placement fails.
-func (t *Matches) OwnsPlacement(match string) bool {
-	_, ok := t.Flow.InstanceOfPlacement(match)
-	return ok
-}
-
 // MayBeForeign refuses a call of the service API about a player who is in a party, search or game of player flow, unless laxPlayers
 // allows it. Such a call could end the player's search or seat one player in two games.
 func (t *Matches) MayBeForeign(field string, i int, player string) error {
