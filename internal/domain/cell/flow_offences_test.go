@@ -3,6 +3,7 @@ package cell
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -265,6 +266,38 @@ func TestLocksOutliveAbsence(t *testing.T) {
 		w.pass(50 * 24 * time.Hour)
 		if _, known := w.cell.playerflow.Flow.Player("me"); known {
 			t.Errorf("%s: 30 days after the player was there last, and behind the lock, the player is still known", kind)
+		}
+	}
+}
+
+// A player is neither shown nor told of a lock that is only reported to the studio.
+func TestReportedLocksAreNotShown(t *testing.T) {
+	for _, mode := range []flow.PenaltyMode{flow.PenaltiesReported, flow.PenaltiesEnforced} {
+		for _, kind := range []flow.PenaltyKind{flow.Dodge, flow.Leave, flow.AFK, flow.Requeue, flow.ByOperator} {
+			w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = mode })
+			w.queues()
+			w.online("me")
+			id := w.subscribe(func(s *flow.Subscription) { s.Types = []string{"OnPenaltyApplied", "OnPenaltyLifted"} })
+			locks := mode == flow.PenaltiesEnforced || kind == flow.Requeue || kind == flow.ByOperator
+			told := ""
+			if locks {
+				told = "PenaltyApplied PenaltyLifted"
+			}
+
+			since := w.seq("me")
+			w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: kind, Level: 1, Until: w.now.Add(time.Hour)}})
+			v := w.cell.View()
+			if s, _ := v.FlowOf("me", w.now); len(s.Locks) == 1 != locks {
+				t.Errorf("mode %d, %s: the player sees the locks %+v", mode, kind, s.Locks)
+			}
+			w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: kind}})
+			got := strings.Join(slices.DeleteFunc(strings.Fields(w.told("me", since)), func(event string) bool { return !strings.HasPrefix(event, "Penalty") }), " ")
+			if got != told {
+				t.Errorf("mode %d, %s: the player is told %q, want %q", mode, kind, got, told)
+			}
+			if got, _ := w.heard(id, 0); got != "PenaltyApplied:me PenaltyLifted:me" {
+				t.Errorf("mode %d, %s: the studio hears %q", mode, kind, got)
+			}
 		}
 	}
 }

@@ -113,9 +113,9 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 		if !requeue {
 			all = append(all, cmd.Penalty)
 		}
-		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
+		t.penalties.tell(flow.OnPenaltyApplied, &cmd.Penalty, cmd.Player)
 	} else if lifted {
-		t.tellPlayers(flow.OnPenaltyLifted, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
+		t.penalties.tell(flow.OnPenaltyLifted, &cmd.Penalty, cmd.Player)
 	}
 	t.changePlayer(r, func(e *PlayerChanged) {
 		e.Penalties = all

@@ -40,8 +40,7 @@ func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason fl
 // add moves a player one step up a scale. It computes the lock in every mode except OFF; the mode at the time of a search decides
 // whether the lock applies.
 func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.InstanceID, reason flow.Reason) {
-	config := &t.Config.Penalties
-	if config.Mode == flow.PenaltiesOff {
+	if t.Config.Penalties.Mode == flow.PenaltiesOff {
 		return
 	}
 	_, decay := t.scale(kind)
@@ -63,10 +62,15 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	applied := all[i]
 	id := p.ID
 	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
-	if config.Mode == flow.PenaltiesEnforced {
-		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+	t.tell(flow.OnPenaltyApplied, &applied, id)
+}
+
+// tell tells the studio of a penalty, and the player if its lock applies.
+func (t *penalties) tell(what flow.MessageType, x *flow.Penalty, player string) {
+	if t.enforces(x.Kind) {
+		t.tellPlayers(what, flow.Message{Penalty: x}, player)
 	} else {
-		t.tellOnlyStudio(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+		t.tellOnlyStudio(what, flow.Message{Penalty: x}, player)
 	}
 }
 
@@ -115,11 +119,7 @@ func (t *penalties) replace(r flow.PlayerRef, i int, x flow.Penalty, told flow.M
 		all = slices.Delete(all, i, i+1)
 	}
 	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
-	if t.Config.Penalties.Mode == flow.PenaltiesEnforced {
-		t.tellPlayers(told, flow.Message{Penalty: &x}, id)
-	} else {
-		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, id)
-	}
+	t.tell(told, &x, id)
 }
 
 // checkLevel checks a level set by an operator or the studio, from which the next offence counts.
@@ -136,11 +136,16 @@ func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
 		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: x.Level, Since: x.Since, Until: x.Until, Reason: flow.Requested})
 	}
 	for _, x := range p.Penalties {
-		if x.Until > now && (x.Kind == flow.ByOperator || c.Config.Penalties.Mode == flow.PenaltiesEnforced) {
+		if x.Until > now && c.enforces(x.Kind) {
 			all = append(all, x)
 		}
 	}
 	return all
+}
+
+// enforces reports whether penalties of a kind lock the player. Those of operators and for repeated searches do so in every mode.
+func (c *State) enforces(kind flow.PenaltyKind) bool {
+	return kind == flow.ByOperator || kind == flow.Requeue || c.Config.Penalties.Mode == flow.PenaltiesEnforced
 }
 
 func (c *State) lockAt(p *flow.Player, now domain.Time) *flow.Penalty {

@@ -94,7 +94,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 	p := c.Flow.Players.Get(r)
 	s := FlowSnapshot{
 		Player: p.ID, Record: flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Node: p.Node, Profile: profileOf(p),
-		LastGame: p.LastGame, Allowed: c.AllowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
+		LastGame: p.LastGame, Locks: c.Locks(p, now), Allowed: c.AllowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
 	}
 	if p.Login() != 0 {
 		s.Login = *c.Flow.Logins.Get(p.Login())
@@ -111,14 +111,6 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 		if invite := c.Flow.Invites.Get(x); !invite.Expired {
 			s.Invites = append(s.Invites, *c.inviteView(invite))
 		}
-	}
-	for _, x := range p.Penalties {
-		if x.Until > now {
-			s.Locks = append(s.Locks, x)
-		}
-	}
-	if lock := c.lockAt(p, now); lock != nil && lock.Kind == flow.Requeue {
-		s.Locks = append(s.Locks, *lock)
 	}
 	c.hosting.PlayersNamed(p.ID, func(_ session.PlayerRef, x *session.PlayerSession) bool {
 		if x.Status.Live() && (s.Game == nil || x.ID != s.Game.Membership.Session && x.ID != s.Game.Membership.Next) {
