@@ -156,16 +156,15 @@ func NeedsOf(r *fleet.Runtime) (n Needs) {
 
 func (t *Tx) do(m Move, location string) {
 	if m.Step == Assign {
-		var host Host
-		t.pool.EachHost(func(h Host) bool { host = h; return h.ID != m.Host })
+		host := m.Host
 		a := Assignment{Host: host.ID, Fleet: m.Fleet, Location: location, Compute: host.Name, Since: t.Now}
 		t.Emit(&HostAssigned{a})
 		t.fleets.JoinHost(fleet.Compute{FleetID: a.Fleet, Name: a.Compute, Location: location, IPAddress: host.IP, DNSName: host.DNS, Holder: host.Holder})
 		return
 	}
-	r, _ := t.assignments.Find(m.Host)
+	r, _ := t.assignments.Find(m.Host.ID)
 	a := *t.assignments.Get(r)
-	t.Emit(&HostReleasing{Host: m.Host, Undone: m.Step == Reclaim})
+	t.Emit(&HostReleasing{Host: m.Host.ID, Undone: m.Step == Reclaim})
 	t.fleets.DrainHost(a.Fleet, a.Compute, m.Step == Release)
 	if m.Replaced {
 		t.fleets.HostReplaced(a.Fleet, a.Location, a.Compute)

@@ -70,16 +70,17 @@ const (
 
 // Move is a step for one host of a fleet.
 type Move struct {
-	Step        Step
-	Host, Fleet string
-	Why         string // of Release
-	Replaced    bool   // it is released because it is disconnected and others have replaced it
+	Step     Step
+	Host     *Host
+	Fleet    string
+	Why      string // of Release
+	Replaced bool   // it is released because it is disconnected and others have replaced it
 }
 
 // Outcome is the plan for a location.
 type Outcome struct {
 	Moves []Move
-	Short []Shortage // of the fleets that get fewer hosts than they want, in the order of the demands
+	p     *planner
 }
 
 // Shortage tells how many hosts a fleet lacks, and why no other host can be assigned.
@@ -97,41 +98,68 @@ func (s *Shortage) String() string {
 	return fmt.Sprintf("needs %d %s, has %d: %s", s.Desired, hosts, s.Has, s.Why)
 }
 
-// planner is the working state of Decide for one location.
+// planner is the working state of Decide for one location. There may be thousands of hosts and fleets, so a step must not look at all of them.
 type planner struct {
 	hosts   []Host
-	byID    map[string]*Host
-	holder  map[string]string // by host: its fleet, including while it is being released
-	taken   map[[2]string]bool
+	byID    map[string]int // index into hosts
+	holder  []string       // by host: its fleet, including while it is being released; empty: none
+	joined  map[[2]string]bool
+	taken   func(fleet, name string) bool
 	demands []Demand
 	has     []int32  // by demand: number of ready hosts that stay
 	silent  [][]Held // by demand: disconnected hosts
-	out     Outcome
+
+	// The hosts that were ready and free at the start, in the pool's order. A demand has passed the first ones of each list: they do not suit it or
+	// are assigned by now, and neither changes within a plan.
+	bound  map[string][]int // may serve only this fleet
+	open   []int
+	passed []struct{ bound, open int } // by demand
+
+	moves []Move
 }
 
 // Decide plans a location. taken reports whether a fleet already has a compute of a name.
 func Decide(hosts []Host, demands []Demand, taken func(fleet, name string) bool) Outcome {
-	p := planner{hosts: hosts, byID: map[string]*Host{}, holder: map[string]string{}, taken: map[[2]string]bool{}, demands: demands, has: make([]int32, len(demands)), silent: make([][]Held, len(demands))}
+	p := planner{hosts: hosts, byID: map[string]int{}, holder: make([]string, len(hosts)), joined: map[[2]string]bool{}, taken: taken, demands: demands,
+		has: make([]int32, len(demands)), silent: make([][]Held, len(demands)), bound: map[string][]int{}, passed: make([]struct{ bound, open int }, len(demands))}
 	for i := range hosts {
-		p.byID[hosts[i].ID] = &hosts[i]
+		p.byID[hosts[i].ID] = i
 	}
 	for i := range demands {
 		for _, h := range demands[i].Has {
-			p.holder[h.Host] = demands[i].Fleet
+			if at, ok := p.byID[h.Host]; ok {
+				p.holder[at] = demands[i].Fleet
+			}
+		}
+	}
+	for i := range hosts {
+		switch h := &hosts[i]; {
+		case h.Standing != Ready || p.holder[i] != "":
+		case h.Fleet != "":
+			p.bound[h.Fleet] = append(p.bound[h.Fleet], i)
+		default:
+			p.open = append(p.open, i)
 		}
 	}
 	for i := range demands {
 		p.keep(i)
 	}
-	p.share(taken, func(d *Demand) int32 { return min(d.Min, d.Desired) })
-	p.share(taken, func(d *Demand) int32 { return d.Desired })
+	p.share(func(d *Demand) int32 { return min(d.Min, d.Desired) })
+	p.share(func(d *Demand) int32 { return d.Desired })
 	for i := range demands {
 		p.dropSilent(i)
-		if d := &demands[i]; p.has[i] < d.Desired {
-			p.out.Short = append(p.out.Short, Shortage{d.Fleet, d.Desired, p.has[i], p.why(d, taken)})
-		}
 	}
-	return p.out
+	return Outcome{p.moves, &p}
+}
+
+// Shortage tells what a fleet lacks once the plan's moves are made; false if it has as many hosts as it wants.
+func (o *Outcome) Shortage(fleet string) (Shortage, bool) {
+	i := slices.IndexFunc(o.p.demands, func(d Demand) bool { return d.Fleet == fleet })
+	if i < 0 || o.p.has[i] >= o.p.demands[i].Desired {
+		return Shortage{}, false
+	}
+	d := &o.p.demands[i]
+	return Shortage{d.Fleet, d.Desired, o.p.has[i], o.p.why(d)}, true
 }
 
 // keep decides what happens to a fleet's current hosts: drained ones leave, released ones are reclaimed while the fleet wants more, and if there are
@@ -140,9 +168,12 @@ func (p *planner) keep(i int) {
 	d := &p.demands[i]
 	var stay, back, silent []Held
 	for _, h := range d.Has {
-		host := p.byID[h.Host]
+		at, there := p.byID[h.Host]
+		if !there {
+			continue // the host no longer exists; the room ends the assignment
+		}
+		host := &p.hosts[at]
 		switch {
-		case host == nil: // the host no longer exists; the room ends the assignment
 		case host.Standing == Drained && !h.Releasing:
 			p.move(Release, d, h.Host, host.Name+" is drained")
 		case host.Standing == Silent && !h.Releasing:
@@ -174,17 +205,17 @@ func (p *planner) dropSilent(i int) {
 		return
 	}
 	for _, h := range p.silent[i] {
-		p.move(Release, d, h.Host, p.byID[h.Host].Name+" is not connected, and the fleet has as many hosts as it wants")
-		p.out.Moves[len(p.out.Moves)-1].Replaced = true
+		p.move(Release, d, h.Host, p.hosts[p.byID[h.Host]].Name+" is not connected, and the fleet has as many hosts as it wants")
+		p.moves[len(p.moves)-1].Replaced = true
 	}
 }
 
 func (p *planner) move(s Step, d *Demand, host, why string) {
-	p.out.Moves = append(p.out.Moves, Move{Step: s, Host: host, Fleet: d.Fleet, Why: why})
+	p.moves = append(p.moves, Move{Step: s, Host: &p.hosts[p.byID[host]], Fleet: d.Fleet, Why: why})
 }
 
 // share assigns free hosts one by one, always to the fleet with the fewest, until each fleet has as many as goal returns or no suitable host is left.
-func (p *planner) share(taken func(fleet, name string) bool, goal func(*Demand) int32) {
+func (p *planner) share(goal func(*Demand) int32) {
 	full := make([]bool, len(p.demands))
 	for {
 		next := -1
@@ -197,67 +228,75 @@ func (p *planner) share(taken func(fleet, name string) bool, goal func(*Demand) 
 			return
 		}
 		d := &p.demands[next]
-		h := p.free(d, taken)
-		if h == nil {
+		at, ok := p.free(next)
+		if !ok {
 			full[next] = true
 			continue
 		}
+		h := &p.hosts[at]
 		p.move(Assign, d, h.ID, "")
-		p.holder[h.ID] = d.Fleet
-		p.taken[[2]string{d.Fleet, h.Name}] = true
+		p.holder[at] = d.Fleet
+		p.joined[[2]string{d.Fleet, h.Name}] = true
 		p.has[next]++
 	}
 }
 
-// free returns the host to assign next: one that may serve no other fleet, else the first in the pool's order.
-func (p *planner) free(d *Demand, taken func(fleet, name string) bool) (best *Host) {
-	for i := range p.hosts {
-		h := &p.hosts[i]
-		if p.unfit(h, d, taken) != "" {
-			continue
-		}
-		if h.Fleet != "" {
-			return h
-		}
-		if best == nil {
-			best = h
-		}
+// free returns the host to assign next to a demand: one that may serve no other fleet, else the first in the pool's order.
+func (p *planner) free(demand int) (at int, ok bool) {
+	d, passed := &p.demands[demand], &p.passed[demand]
+	if at, ok = p.first(d, p.bound[d.Fleet], &passed.bound); !ok {
+		at, ok = p.first(d, p.open, &passed.open)
 	}
-	return best
+	return at, ok
 }
 
-// unfit explains why a host cannot be assigned to a fleet; "" if it can. It returns "-" for a host that is bound to another fleet and need not be
-// mentioned.
-func (p *planner) unfit(h *Host, d *Demand, taken func(fleet, name string) bool) string {
-	switch fleet, held := p.holder[h.ID]; {
+// first passes the hosts of a list that cannot be assigned to d and returns the first one that can.
+func (p *planner) first(d *Demand, list []int, passed *int) (at int, ok bool) {
+	for ; *passed < len(list); *passed++ {
+		at = list[*passed]
+		if h := &p.hosts[at]; p.holder[at] == "" && h.suits(d.Fleet, d.Needs) && !p.named(d.Fleet, h.Name) {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// named reports whether a fleet has a compute of a name.
+func (p *planner) named(fleet, name string) bool {
+	return p.joined[[2]string{fleet, name}] || p.taken(fleet, name)
+}
+
+// unfit explains why a host cannot be assigned to a demand. It returns "" for a host that need not be mentioned: one bound to another fleet, or one of
+// the fleet's own.
+func (p *planner) unfit(at int, d *Demand) string {
+	h, holder := &p.hosts[at], p.holder[at]
+	switch {
 	case h.Fleet != "" && h.Fleet != d.Fleet:
-		return "-"
-	case held && fleet == d.Fleet && h.Standing == Ready:
-		return "-" // already one of the fleet's hosts, or counted as one being released
+		return ""
+	case holder == d.Fleet && h.Standing == Ready:
+		return "" // already one of the fleet's hosts, or counted as one being released
 	case h.Standing == Drained:
 		return h.Name + " is drained"
 	case h.Standing == Silent:
 		return h.Name + " is not connected"
-	case held:
-		return h.Name + " serves " + fleet
+	case holder != "":
+		return h.Name + " serves " + holder
 	case h.Ports < d.Needs.Ports:
 		return fmt.Sprintf("%s has %d ports, and the runtime configuration needs %d", h.Name, h.Ports, d.Needs.Ports)
 	case h.MemoryMB != 0 && h.MemoryMB < d.Needs.MemoryMB:
 		return fmt.Sprintf("%s has %d MiB of memory, and the runtime configuration needs %d", h.Name, h.MemoryMB, d.Needs.MemoryMB)
-	case p.taken[[2]string{d.Fleet, h.Name}] || taken(d.Fleet, h.Name):
-		return "the fleet has another compute named " + h.Name
 	}
-	return ""
+	return "the fleet has another compute named " + h.Name
 }
 
 // reasonsShown is the most hosts that a shortage names.
 const reasonsShown = 5
 
 // why explains why no further host is assigned.
-func (p *planner) why(d *Demand, taken func(fleet, name string) bool) string {
+func (p *planner) why(d *Demand) string {
 	var all []string
 	for i := range p.hosts {
-		if reason := p.unfit(&p.hosts[i], d, taken); reason != "" && reason != "-" {
+		if reason := p.unfit(i, d); reason != "" {
 			all = append(all, reason)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func ready(names ...string) (all []Host) {
@@ -22,7 +23,7 @@ func noneTaken(_, _ string) bool { return false }
 func moves(o Outcome) string {
 	var all []string
 	for _, m := range o.Moves {
-		all = append(all, string(" +-="[m.Step])+m.Host+">"+m.Fleet)
+		all = append(all, string(" +-="[m.Step])+m.Host.ID+">"+m.Fleet)
 	}
 	return strings.Join(all, " ")
 }
@@ -57,15 +58,18 @@ func TestPlan(t *testing.T) {
 	} {
 		out := Decide(each.hosts, each.demands, noneTaken)
 		var short []string
-		for i := range out.Short {
-			short = append(short, out.Short[i].String())
+		for _, d := range each.demands {
+			if s, ok := out.Shortage(d.Fleet); ok {
+				short = append(short, s.String())
+			}
 		}
 		if got := moves(out); got != each.want || strings.Join(short, "; ") != each.short {
 			t.Errorf("%s: got %q, short %q; want %q, short %q", each.name, got, short, each.want, each.short)
 		}
 	}
 	named := Decide(ready("a"), []Demand{{Fleet: "f", Desired: 1}}, func(fleet, name string) bool { return fleet == "f" && name == "a" })
-	if len(named.Moves) != 0 || !strings.Contains(named.Short[0].Why, "another compute named a") {
+	lack, _ := named.Shortage("f")
+	if len(named.Moves) != 0 || !strings.Contains(lack.Why, "another compute named a") {
 		t.Errorf("a name that is taken: got %+v", named)
 	}
 }
@@ -100,35 +104,35 @@ func TestPlanOfAnything(t *testing.T) {
 		}
 		taken := func(fleet, name string) bool { return names[[2]string{fleet, name}] }
 		out := Decide(hosts, demands, taken)
-		if again := Decide(hosts, demands, taken); !reflect.DeepEqual(again, out) {
+		if again := Decide(hosts, demands, taken); !reflect.DeepEqual(again.Moves, out.Moves) {
 			t.Fatalf("seed %d: two plans of one situation differ", seed)
 		}
 		moved := map[string]bool{}
 		for _, m := range out.Moves {
 			d := &demands[slices.IndexFunc(demands, func(d Demand) bool { return d.Fleet == m.Fleet })]
-			h := hosts[slices.IndexFunc(hosts, func(h Host) bool { return h.ID == m.Host })]
-			at := slices.IndexFunc(d.Has, func(x Held) bool { return x.Host == m.Host })
-			if moved[m.Host] {
-				t.Fatalf("seed %d: %s is moved twice", seed, m.Host)
+			h := m.Host
+			at := slices.IndexFunc(d.Has, func(x Held) bool { return x.Host == h.ID })
+			if moved[h.ID] {
+				t.Fatalf("seed %d: %s is moved twice", seed, h.ID)
 			}
-			moved[m.Host] = true
+			moved[h.ID] = true
 			switch m.Step {
 			case Assign:
 				for i := range demands {
-					if slices.ContainsFunc(demands[i].Has, func(x Held) bool { return x.Host == m.Host }) {
-						t.Fatalf("seed %d: %s has two fleets", seed, m.Host)
+					if slices.ContainsFunc(demands[i].Has, func(x Held) bool { return x.Host == h.ID }) {
+						t.Fatalf("seed %d: %s has two fleets", seed, h.ID)
 					}
 				}
 				if h.Standing != Ready || h.Ports < d.Needs.Ports || h.Fleet != "" && h.Fleet != d.Fleet || taken(d.Fleet, h.Name) {
 					t.Fatalf("seed %d: %+v does not suit %+v", seed, h, d)
 				}
-				d.Has = append(d.Has, Held{Host: m.Host})
+				d.Has = append(d.Has, Held{Host: h.ID})
 				names[[2]string{d.Fleet, h.Name}] = true
 			case Release:
 				d.Has[at].Releasing = true
 			case Reclaim:
 				if d.Has[at].Releasing = false; h.Standing != Ready {
-					t.Fatalf("seed %d: %s is reclaimed, and is %d", seed, m.Host, h.Standing)
+					t.Fatalf("seed %d: %s is reclaimed, and is %d", seed, h.ID, h.Standing)
 				}
 			}
 		}
@@ -140,13 +144,40 @@ func TestPlanOfAnything(t *testing.T) {
 					n++
 				}
 			}
-			short := slices.ContainsFunc(out.Short, func(s Shortage) bool { return s.Fleet == demands[i].Fleet && s.Has == n })
-			if n > demands[i].Desired || (n < demands[i].Desired) != short {
-				t.Fatalf("seed %d: %s has %d hosts of %d, and short is %v", seed, demands[i].Fleet, n, demands[i].Desired, out.Short)
+			lack, short := out.Shortage(demands[i].Fleet)
+			if n > demands[i].Desired || (n < demands[i].Desired) != short || short && lack.Has != n {
+				t.Fatalf("seed %d: %s has %d hosts of %d, and short is %v: %+v", seed, demands[i].Fleet, n, demands[i].Desired, short, lack)
 			}
 		}
 		if next := Decide(hosts, demands, taken); len(next.Moves) > 0 {
 			t.Fatalf("seed %d: after %s the next plan moves %s", seed, moves(out), moves(next))
+		}
+	}
+}
+
+// TestPlanOfManyHosts: a plan for as many hosts as a cell may have takes well under the second between two plans, whether one fleet wants them all or
+// hundreds of fleets want more than there are.
+func TestPlanOfManyHosts(t *testing.T) {
+	const all = 10_000
+	var names []string
+	for i := range all {
+		names = append(names, fmt.Sprint("h", i))
+	}
+	hosts := ready(names...)
+	wanted := func(fleets int, each int32) (demands []Demand) {
+		for i := range fleets {
+			demands = append(demands, Demand{Fleet: fmt.Sprint("f", i), Desired: each})
+		}
+		return demands
+	}
+	for _, demands := range [][]Demand{wanted(1, all), wanted(500, 2*all/500)} {
+		started := time.Now()
+		out := Decide(hosts, demands, noneTaken)
+		if took := time.Since(started); took > 5*time.Second { // a step that looked at every host took half a minute
+			t.Errorf("%d fleets: the plan took %v", len(demands), took)
+		}
+		if len(out.Moves) != all {
+			t.Errorf("%d fleets: got %d moves, want %d", len(demands), len(out.Moves), all)
 		}
 	}
 }

@@ -44,12 +44,8 @@ func (v *View) Shortage(fleetID, location string) (Shortage, bool) {
 	if at == nil {
 		return v.c.noHost(fleetID, location)
 	}
-	for _, s := range v.c.planAt(at).Short {
-		if s.Fleet == fleetID {
-			return s, true
-		}
-	}
-	return Shortage{}, false
+	plan := v.c.planAt(at)
+	return plan.Shortage(fleetID)
 }
 
 func (c *State) noHost(fleetID, location string) (Shortage, bool) {
