@@ -73,8 +73,7 @@ type Move struct {
 	Step     Step
 	Host     *Host
 	Fleet    string
-	Why      string // of Release
-	Replaced bool   // it is released because it is disconnected and others have replaced it
+	Replaced bool // it is released because it is disconnected and others have replaced it
 }
 
 // Outcome is the plan for a location.
@@ -172,13 +171,12 @@ func (p *planner) keep(i int) {
 		if !there {
 			continue // the host no longer exists; the room ends the assignment
 		}
-		host := &p.hosts[at]
-		switch {
-		case host.Standing == Drained && !h.Releasing:
-			p.move(Release, d, h.Host, host.Name+" is drained")
-		case host.Standing == Silent && !h.Releasing:
+		switch standing := p.hosts[at].Standing; {
+		case standing == Drained && !h.Releasing:
+			p.move(Release, d, h.Host)
+		case standing == Silent && !h.Releasing:
 			silent = append(silent, h)
-		case host.Standing != Ready:
+		case standing != Ready:
 		case h.Releasing:
 			back = append(back, h)
 		default:
@@ -187,12 +185,12 @@ func (p *planner) keep(i int) {
 	}
 	slices.SortStableFunc(stay, func(a, b Held) int { return int(a.Sessions - b.Sessions) })
 	for len(stay) > int(d.Desired) {
-		p.move(Release, d, stay[0].Host, fmt.Sprintf("the fleet wants %d hosts", d.Desired))
+		p.move(Release, d, stay[0].Host)
 		stay = stay[1:]
 	}
 	slices.SortStableFunc(back, func(a, b Held) int { return int(b.Sessions - a.Sessions) })
 	for len(stay) < int(d.Desired) && len(back) > 0 {
-		p.move(Reclaim, d, back[0].Host, "")
+		p.move(Reclaim, d, back[0].Host)
 		stay, back = append(stay, back[0]), back[1:]
 	}
 	p.has[i], p.silent[i] = int32(len(stay)), silent
@@ -205,13 +203,13 @@ func (p *planner) dropSilent(i int) {
 		return
 	}
 	for _, h := range p.silent[i] {
-		p.move(Release, d, h.Host, p.hosts[p.byID[h.Host]].Name+" is not connected, and the fleet has as many hosts as it wants")
+		p.move(Release, d, h.Host)
 		p.moves[len(p.moves)-1].Replaced = true
 	}
 }
 
-func (p *planner) move(s Step, d *Demand, host, why string) {
-	p.moves = append(p.moves, Move{Step: s, Host: &p.hosts[p.byID[host]], Fleet: d.Fleet, Why: why})
+func (p *planner) move(s Step, d *Demand, host string) {
+	p.moves = append(p.moves, Move{Step: s, Host: &p.hosts[p.byID[host]], Fleet: d.Fleet})
 }
 
 // share assigns free hosts one by one, always to the fleet with the fewest, until each fleet has as many as goal returns or no suitable host is left.
@@ -234,7 +232,7 @@ func (p *planner) share(goal func(*Demand) int32) {
 			continue
 		}
 		h := &p.hosts[at]
-		p.move(Assign, d, h.ID, "")
+		p.move(Assign, d, h.ID)
 		p.holder[at] = d.Fleet
 		p.joined[[2]string{d.Fleet, h.Name}] = true
 		p.has[next]++
