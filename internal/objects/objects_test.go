@@ -131,6 +131,30 @@ func TestContentThatIsNotItsDigest(t *testing.T) {
 	}
 }
 
+// A part or a manifest that the disk has truncated counts as missing, so that a push replaces it.
+func TestTruncatedContent(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	m := build(t, s, "content")
+	d := m.Files[0].Digest
+	manifest := commit(t, s, m)
+	used := first(s.Used())
+	for _, broken := range []buildfiles.Digest{d, manifest} {
+		if err := os.Truncate(s.pathOf(broken), 3); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dir)
+		if missing := must(Local{s}.Missing(t.Context(), m))(t); (broken == d) != slices.Contains(missing, d) {
+			t.Errorf("missing %v while %s is truncated", missing, broken)
+		}
+		commit(t, s, build(t, s, "content"))
+		if got := must(io.ReadAll(must(s.Open(d))(t)))(t); string(got) != "content" || first(s.Used()) != used {
+			t.Errorf("got %q, %d bytes are used, want %d", got, first(s.Used()), used)
+		}
+		must(s.Manifest(manifest))(t)
+	}
+}
+
 func TestMissingParts(t *testing.T) {
 	s := open(t, t.TempDir())
 	m := build(t, s, "here", "gone")

@@ -34,7 +34,7 @@ type Local struct{ Store *Store }
 // Missing implements Parts.
 func (l Local) Missing(_ context.Context, m *buildfiles.Manifest) (missing []buildfiles.Digest, err error) {
 	err = m.Parts(func(p buildfiles.Part) error {
-		if !l.Store.Has(p.Digest) {
+		if !l.Store.HasPart(p) {
 			missing = append(missing, p.Digest)
 		}
 		return nil

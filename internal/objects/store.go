@@ -141,6 +141,16 @@ func (s *Store) Has(d buildfiles.Digest) bool {
 	return s.touch(d) == nil
 }
 
+// HasPart is Has for a part of a build. Content of another size, such as content that the disk has truncated, counts as missing.
+func (s *Store) HasPart(p buildfiles.Part) bool { return s.hasSize(p.Digest, p.Size) }
+
+func (s *Store) hasSize(d buildfiles.Digest, size int64) bool {
+	s.names.Lock()
+	defer s.names.Unlock()
+	info, err := os.Stat(s.pathOf(d))
+	return err == nil && info.Size() == size && s.touch(d) == nil
+}
+
 // touch makes content count as new for sweeps.
 func (s *Store) touch(d buildfiles.Digest) error {
 	now := time.Now()
@@ -159,29 +169,31 @@ func (s *Store) Put(d buildfiles.Digest, content []byte) error {
 	if got := buildfiles.DigestOf(content); got != d {
 		return &WrongDigestError{d, got}
 	}
-	if s.Has(d) {
+	size := int64(len(content))
+	if s.hasSize(d, size) {
 		return nil
 	}
-	size := int64(len(content))
 	if err := s.take(size); err != nil {
 		return err
 	}
-	existed, err := s.write(d, content)
-	if err != nil || existed {
-		s.give(size)
+	freed, err := s.write(d, content)
+	if err != nil {
+		freed = size
 	}
+	s.give(freed)
 	return full(err)
 }
 
-// write writes content. existed reports that another caller wrote the same content meanwhile.
-func (s *Store) write(d buildfiles.Digest, content []byte) (existed bool, err error) {
+// write writes content. freed is the size of its duplicate if another caller has written the same content meanwhile, or of damaged content that it
+// replaces.
+func (s *Store) write(d buildfiles.Digest, content []byte) (freed int64, err error) {
 	path := s.pathOf(d)
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return false, err
+		return 0, err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), temporary)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer os.Remove(temp.Name()) // without effect once it has its name
 	_, err = temp.Write(content)
@@ -189,14 +201,17 @@ func (s *Store) write(d buildfiles.Digest, content []byte) (existed bool, err er
 		err = temp.Sync()
 	}
 	if err = errors.Join(err, temp.Close()); err != nil {
-		return false, err
+		return 0, err
 	}
 	s.names.Lock()
 	defer s.names.Unlock()
-	if s.touch(d) == nil {
-		return true, nil
+	if info, err := os.Stat(path); err == nil {
+		if freed = info.Size(); freed == int64(len(content)) {
+			return freed, s.touch(d)
+		}
+		s.Log.Error("part of a build had a wrong size on the disk: it is replaced", "digest", d.String(), "bytes", freed, "want", len(content))
 	}
-	return false, os.Rename(temp.Name(), path)
+	return freed, os.Rename(temp.Name(), path)
 }
 
 // MissingError lists parts that a build needs and the store does not have.
@@ -219,12 +234,12 @@ func (s *Store) Commit(m *buildfiles.Manifest, record func(manifest buildfiles.D
 	}
 	s.sweeping.RLock()
 	defer s.sweeping.RUnlock()
-	missing, dirs := &MissingError{}, map[string]struct{}{s.pathOf(manifest): {}}
+	missing, dirs := &MissingError{}, map[string]struct{}{filepath.Join(s.Dir, partsDir): {}, filepath.Dir(s.pathOf(manifest)): {}}
 	if !s.Has(manifest) {
 		missing.Digests = append(missing.Digests, manifest)
 	}
 	_ = m.Parts(func(p buildfiles.Part) error {
-		if info, err := os.Stat(s.pathOf(p.Digest)); err != nil || info.Size() != p.Size || !s.Has(p.Digest) {
+		if !s.HasPart(p) {
 			missing.Digests = append(missing.Digests, p.Digest)
 		}
 		dirs[filepath.Dir(s.pathOf(p.Digest))] = struct{}{}
@@ -233,9 +248,6 @@ func (s *Store) Commit(m *buildfiles.Manifest, record func(manifest buildfiles.D
 	if len(missing.Digests) > 0 {
 		return missing
 	}
-	delete(dirs, s.pathOf(manifest))
-	dirs[filepath.Dir(s.pathOf(manifest))] = struct{}{}
-	dirs[filepath.Join(s.Dir, partsDir)] = struct{}{}
 	for dir := range dirs {
 		if err := atomicfile.SyncDir(dir); err != nil {
 			return err

@@ -268,7 +268,7 @@ func (c *Copies) copy(ctx context.Context, manifest buildfiles.Digest, x copying
 func (c *Copies) fetchParts(ctx context.Context, m *buildfiles.Manifest, x copying) (int, error) {
 	var missing []buildfiles.Digest
 	_ = m.Parts(func(p buildfiles.Part) error {
-		if !c.Store.Has(p.Digest) {
+		if !c.Store.HasPart(p) {
 			missing = append(missing, p.Digest)
 		}
 		return nil // so Parts returns nil, too

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -293,6 +294,28 @@ func TestOpenElsewhere(t *testing.T) {
 	opened.Close()
 	if parts, _ := filepath.Glob(filepath.Join(full.dir, "parts", "*", "*")); len(parts) != 0 {
 		t.Errorf("a node stored %v beyond its quota", parts)
+	}
+}
+
+// A node whose disk has truncated a part of a build gets it again from another node.
+func TestTruncatedPart(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b := p.node("a", 64<<20), p.node("b", 64<<20)
+	m := p.build(noise(1<<20, 5), a.put)
+	if err := a.Commit(t.Context(), m, p.record); err != nil {
+		t.Fatal(err)
+	}
+	part := m.Files[0].Parts[0].Digest.String()
+	if err := os.Truncate(filepath.Join(b.dir, "parts", part[:2], part), 3); err != nil {
+		t.Fatal(err)
+	}
+	b.mirror(t.Context())
+	if b.Lacks() != 0 {
+		t.Fatal("the part was not copied again")
+	}
+	if content, err := b.Store.Read(m.Files[0].Parts[0].Digest); err != nil || len(content) == 3 {
+		t.Errorf("%d bytes, %v", len(content), err)
 	}
 }
 
