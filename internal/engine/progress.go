@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -72,10 +73,22 @@ func (p *progress) wait(ctx context.Context, number uint64, stopped func() error
 	select {
 	case <-w.done:
 	case <-ctx.Done():
+		p.giveUp(w)
 		return ctx.Err()
 	}
 	if p.reached.Load() < number {
 		return stopped()
 	}
 	return nil
+}
+
+// giveUp removes a waiter, because its entry may be reached much later or never.
+func (p *progress) giveUp(w waiter) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if i := slices.Index(p.waiting, w); i >= 0 {
+		last := len(p.waiting) - 1
+		p.waiting[i], p.waiting[last] = p.waiting[last], waiter{}
+		p.waiting = p.waiting[:last]
+	}
 }
