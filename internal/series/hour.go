@@ -152,13 +152,17 @@ func (s *Store) closeHour() error {
 			}
 		}
 	}
-	if err := s.forgetOld(batch, hour); err != nil {
-		return err
+	old, err := s.removeOld(batch, hour)
+	if err == nil {
+		err = s.commit(batch)
 	}
-	if err := s.commit(batch); err != nil {
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
+	for _, x := range old {
+		s.forget(x)
+	}
 	for i, x := range all {
 		x.day = days[i]
 		x.hour.reset()
@@ -175,22 +179,19 @@ func (s *Store) beginDay() {
 	}
 }
 
-// forgetOld removes the series of which no data is kept any more.
-func (s *Store) forgetOld(batch embeddb.Batch, hour int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// removeOld removes the series of which no data is kept any more from the disk. The caller forgets them once that is durable.
+func (s *Store) removeOld(batch embeddb.Batch, hour int64) (old []*series, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, x := range s.byID {
 		if x.used < (hour-HoursKept)*minutesInHour {
-			s.forget(x)
-			if err := batch.Delete(key1('s', int64(x.id)), nil); err != nil {
-				return err
-			}
-			if err := batch.Delete(key1('c', int64(x.id)), nil); err != nil {
-				return err
+			old = append(old, x)
+			if err := x.remove(batch); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return old, nil
 }
 
 // keepBudget removes the oldest minutes while the store exceeds its budget and, once less than a day of minutes is left, the oldest hours.

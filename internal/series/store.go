@@ -57,6 +57,8 @@ type Store struct {
 	nextID uint32
 	last   int64 // the newest minute, since 1970; 0: none yet
 
+	evicted []*series // by the present Append
+
 	warned  int64  // the hour of the last warning that there is no room for another series
 	refused uint64 // points without a series, since the start
 }
@@ -266,11 +268,16 @@ func (s *Store) Append(minute int64, points []Point) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	evicted := s.evicted
+	s.evicted = nil
 	if err != nil {
 		for _, x := range all {
 			if x != nil && x.id >= first {
 				s.forget(x)
 			}
+		}
+		for _, x := range evicted {
+			s.byKey[x.key], s.byID[x.id] = x, x
 		}
 		return err
 	}
@@ -355,7 +362,16 @@ func (s *Store) evict(batch embeddb.Batch, minute int64) bool {
 		return false
 	}
 	s.forget(oldest)
-	return batch.Delete(key1('s', int64(oldest.id)), nil) == nil && batch.Delete(key1('c', int64(oldest.id)), nil) == nil
+	s.evicted = append(s.evicted, oldest)
+	return oldest.remove(batch) == nil
+}
+
+// remove removes a series from the disk, except its data, which expire.
+func (x *series) remove(batch embeddb.Batch) error {
+	if err := batch.Delete(key1('s', int64(x.id)), nil); err != nil {
+		return err
+	}
+	return batch.Delete(key1('c', int64(x.id)), nil)
 }
 
 func (s *Store) forget(x *series) {

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/logtest"
 )
 
@@ -242,6 +244,36 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	if n, _ := s.Used(); n != 4 {
 		t.Errorf("%d series after the limit was raised to 4", n)
+	}
+}
+
+// If a minute cannot be stored, the series that it would have replaced, or that were due to be removed, are still there.
+func TestNothingIsForgottenAfterAnError(t *testing.T) {
+	for name, last := range map[string]int64{"a full store": start + 3*24*60, "old data": start + HoursKept*60 + 3000} {
+		t.Run(name, func(t *testing.T) {
+			disk := embeddbtest.NewDisk()
+			s := mustOpen(t, Options{Dir: "metrics", FS: disk, SeriesMax: 2})
+			defer s.Close()
+			one := []Point{{Key: keyNo(1), Stat: Of(1)}}
+			two := []Point{{Key: keyNo(2), Stat: Of(1)}, {Key: keyNo(3), Stat: Of(1)}}
+			if err := errors.Join(s.Append(start, one), s.Append(last, two[:1])); err != nil {
+				t.Fatal(err)
+			}
+			disk.FailAt(1, errors.New("failing on purpose"), false)
+			next := last + 1 // in the same hour, so that the third series replaces the first one
+			if name == "old data" {
+				next = last + 100
+			}
+			if err := s.Append(next, two); err == nil {
+				t.Fatal("a failing disk stored a minute")
+			}
+			var left []Key
+			s.Keys(0, func(k Key) bool { left = append(left, k); return true })
+			slices.Sort(left)
+			if !slices.Equal(left, []Key{keyNo(1), keyNo(2)}) {
+				t.Errorf("the store has %q", left)
+			}
+		})
 	}
 }
 
