@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
 // A body of a few bytes can decode to a large structure: "[{},{},…]" becomes 40 bytes for every three, and a map with one
@@ -40,9 +42,9 @@ const (
 var itemsMax = map[string]int{
 	"StartMatchmakingInput/PlayerList": 10,
 	"PlayerList":                       200, // of a backfill
-	"PlayerAttributeMap":               attributesMax,
-	"PlayerAttributeStringList":        attributeListMax,
-	"PlayerAttributeStringDoubleMap":   attributePairsMax,
+	"PlayerAttributeMap":               ruleset.AttributesMax,
+	"PlayerAttributeStringList":        ruleset.ListMax,
+	"PlayerAttributeStringDoubleMap":   ruleset.PairsMax,
 	"PlayerIdsForAcceptMatch":          200,
 	"PlayerDataMap":                    25,
 	"PlayerLatencyList":                listMax,

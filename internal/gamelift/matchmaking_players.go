@@ -11,13 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Bounds of a player's attributes. Source: docs/spec/flexmatch.md#attributes; the model has none of them.
-const (
-	attributesMax     = 10
-	attributeListMax  = 100
-	attributePairsMax = 10
-)
-
 func playersFromWire(wire []types.Player) ([]matchmaking.Player, error) {
 	players := make([]matchmaking.Player, len(wire))
 	for i := range wire {
@@ -25,8 +18,8 @@ func playersFromWire(wire []types.Player) ([]matchmaking.Player, error) {
 		if x.PlayerId == nil {
 			return nil, invalid("Players[%d].PlayerId: required", i)
 		}
-		if n := len(x.PlayerAttributes); n > attributesMax {
-			return nil, invalid("Players[%d].PlayerAttributes: %d attributes; at most %d are allowed", i, n, attributesMax)
+		if n := len(x.PlayerAttributes); n > ruleset.AttributesMax { // the model has no such bounds
+			return nil, invalid("Players[%d].PlayerAttributes: %d attributes; at most %d are allowed", i, n, ruleset.AttributesMax)
 		}
 		p := &players[i]
 		p.ID, p.Team = *x.PlayerId, value(x.Team)
@@ -66,9 +59,9 @@ func attributeFromWire(wire types.AttributeValue) (v ruleset.Value, problem stri
 	switch {
 	case given != 1:
 		return v, "want exactly one of S, N, SL and SDM"
-	case len(wire.SL) > attributeListMax:
+	case len(wire.SL) > ruleset.ListMax:
 		return v, "SL has more than 100 strings"
-	case len(wire.SDM) > attributePairsMax:
+	case len(wire.SDM) > ruleset.PairsMax:
 		return v, "SDM has more than 10 pairs"
 	}
 	return v, ""

@@ -3,7 +3,19 @@ package ruleset
 import (
 	"maps"
 	"slices"
+	"unicode/utf8"
 )
+
+// Bounds of a player's attributes: docs/spec/flexmatch.md#attributes.
+const (
+	AttributesMax = 10
+	TextMax       = 100 // characters of a string, of a string in a list, and of a key of a map
+	ListMax       = 100
+	PairsMax      = 10
+)
+
+// TooLong reports whether a text has more than TextMax characters.
+func TooLong(text string) bool { return len(text) > TextMax && utf8.RuneCountInString(text) > TextMax }
 
 // Kind is the type of a value.
 type Kind uint8
