@@ -41,14 +41,10 @@ type backfillAttribute struct {
 	SDM      map[string]float64
 }
 
-// Bounds of what a game server may send. Sources: the API model and docs/spec/flexmatch.md#attributes.
+// Bounds of what a game server may send, in characters. Source: the API model.
 const (
-	backfillTextMax   = 1024
-	ticketIDMax       = 128
-	attributesMax     = 10
-	attributeTextMax  = 100
-	attributeListMax  = 100
-	attributePairsMax = 10
+	backfillTextMax = 1024
+	ticketIDMax     = 128
 )
 
 // startBackfill requests more players from the core. If the caller gives no ticket id, it is derived from the request's id, so that a
@@ -101,8 +97,8 @@ func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 		if n := utf8.RuneCountInString(x.PlayerID); n < 1 || n > backfillTextMax {
 			return nil, domain.Refuse(domain.Invalid, "Players[%d].PlayerId: %d characters; want 1 to %d", i, n, backfillTextMax)
 		}
-		if n := len(x.PlayerAttributes); n > attributesMax {
-			return nil, domain.Refuse(domain.Invalid, "Players[%d].PlayerAttributes: %d attributes; at most %d are allowed", i, n, attributesMax)
+		if n := len(x.PlayerAttributes); n > ruleset.AttributesMax {
+			return nil, domain.Refuse(domain.Invalid, "Players[%d].PlayerAttributes: %d attributes; at most %d are allowed", i, n, ruleset.AttributesMax)
 		}
 		p.ID, p.Team = x.PlayerID, x.Team
 		for _, name := range slices.Sorted(maps.Keys(x.PlayerAttributes)) {
@@ -136,13 +132,13 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 	default:
 		return v, "AttrType is not one of STRING, DOUBLE, STRING_LIST, STRING_DOUBLE_MAP"
 	}
-	long := func(s string) bool { return len(s) > 4*attributeTextMax }
+	longKey := func(e ruleset.Entry) bool { return ruleset.TooLong(e.Key) }
 	switch {
-	case long(v.Text) || slices.ContainsFunc(v.List, long):
+	case ruleset.TooLong(v.Text) || slices.ContainsFunc(v.List, ruleset.TooLong) || slices.ContainsFunc(v.Map, longKey):
 		return v, "a text has more than 100 characters"
-	case len(v.List) > attributeListMax:
+	case len(v.List) > ruleset.ListMax:
 		return v, "more than 100 strings"
-	case len(v.Map) > attributePairsMax:
+	case len(v.Map) > ruleset.PairsMax:
 		return v, "more than 10 pairs"
 	}
 	return v, ""

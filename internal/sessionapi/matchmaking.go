@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/excerpt"
@@ -16,14 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Bounds of players and their attributes. Source: the API's model, and docs/spec/flexmatch.md#attributes.
-const (
-	attributesMax     = 10
-	attributeTextMax  = 100
-	attributeListMax  = 100
-	attributePairsMax = 10
-	ticketPlayersMax  = 200
-)
+const ticketPlayersMax = 200
 
 var (
 	ticketForm        = regexp.MustCompile(`^[a-zA-Z0-9.-]{1,128}$`)
@@ -68,13 +62,13 @@ func (in *matchPlayer) check(c *checks, field string, p *matchmaking.Player) {
 	c.required(field+"playerId", in.PlayerID, playerMax)
 	c.text(field+"team", in.Team, textMax)
 	p.ID, p.Team = in.PlayerID, in.Team
-	if n := len(in.PlayerAttributes); n > attributesMax {
-		c.add(invalid(field+"playerAttributes", fmt.Sprintf("%d attributes", n), fmt.Sprintf("at most %d", attributesMax)))
+	if n := len(in.PlayerAttributes); n > ruleset.AttributesMax {
+		c.add(invalid(field+"playerAttributes", fmt.Sprintf("%d attributes", n), fmt.Sprintf("at most %d", ruleset.AttributesMax)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.PlayerAttributes)) {
 		value, expected := readAttribute(in.PlayerAttributes[name])
 		switch at := field + "playerAttributes." + excerpt.Short(name); {
-		case name == "" || len(name) > textMax:
+		case name == "" || utf8.RuneCountInString(name) > textMax:
 			c.add(invalid(at, name, "a name of 1 to 1024 characters"))
 		case expected != "":
 			c.add(invalid(at, string(in.PlayerAttributes[name]), expected))
@@ -132,16 +126,16 @@ func readAttribute(raw json.RawMessage) (v ruleset.Value, expected string) {
 		v, texts = ruleset.MapOf(wire.SDM), slices.Collect(maps.Keys(wire.SDM))
 		given++
 	}
-	tooLong := func(s string) bool { return s == "" || len(s) > attributeTextMax }
+	invalidText := func(s string) bool { return s == "" || ruleset.TooLong(s) }
 	switch {
 	case given != 1:
 		return v, attributeWanted
-	case len(wire.SL) > attributeListMax:
-		return v, fmt.Sprintf("a list of at most %d strings", attributeListMax)
-	case len(wire.SDM) > attributePairsMax:
-		return v, fmt.Sprintf("a map of at most %d pairs", attributePairsMax)
-	case slices.ContainsFunc(texts, tooLong):
-		return v, fmt.Sprintf("strings of 1 to %d characters", attributeTextMax)
+	case len(wire.SL) > ruleset.ListMax:
+		return v, fmt.Sprintf("a list of at most %d strings", ruleset.ListMax)
+	case len(wire.SDM) > ruleset.PairsMax:
+		return v, fmt.Sprintf("a map of at most %d pairs", ruleset.PairsMax)
+	case slices.ContainsFunc(texts, invalidText):
+		return v, fmt.Sprintf("strings of 1 to %d characters", ruleset.TextMax)
 	}
 	return v, ""
 }

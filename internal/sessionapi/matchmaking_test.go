@@ -139,6 +139,12 @@ func TestMatchmakingComesToNothing(t *testing.T) {
 		t.Errorf("got %s", a.text)
 	}
 	player := []fields{{"playerId": "p"}}
+	named := func(characters int) []fields {
+		return []fields{{"playerId": "p", "playerAttributes": fields{"clan": fields{"S": strings.Repeat("é", characters)}}}}
+	}
+	if a := s.try("StartMatchmaking", fields{"configurationName": duel, "players": named(100)}); a.status != 200 {
+		t.Errorf("a text of 100 characters: %s", a.text)
+	}
 	for _, c := range []struct {
 		node   string
 		in     fields
@@ -153,6 +159,7 @@ func TestMatchmakingComesToNothing(t *testing.T) {
 		{"StartMatchmaking", fields{"configurationName": duel, "players": []fields{{"playerId": "p", "playerAttributes": fields{"a": `{}`}}}}, 400, "players[0].playerAttributes.a"},
 		{"StartMatchmaking", fields{"configurationName": duel, "players": []fields{{"playerId": "p", "playerAttributes": fields{"a": `{"S":"x","N":1}`}}}}, 400, "players[0].playerAttributes.a"},
 		{"StartMatchmaking", fields{"configurationName": duel, "players": []fields{{"playerId": "p", "playerAttributes": fields{"a": 7}}}}, 400, "players[0].playerAttributes.a"},
+		{"StartMatchmaking", fields{"configurationName": duel, "players": named(101)}, 400, "players[0].playerAttributes.clan"},
 		{"StopMatchmaking", nil, 400, "ticketId"},
 		{"AcceptMatch", fields{"acceptMatch": true, "playerIds": []string{"p"}}, 400, "ticketId"},
 		{"AcceptMatch", fields{"ticketId": "t", "playerIds": []string{"p"}}, 400, "acceptMatch"},
