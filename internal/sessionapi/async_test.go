@@ -123,8 +123,11 @@ func TestAsyncJoin(t *testing.T) {
 		t.Errorf("got %s", a.text)
 	}
 	search := s.node("SearchSessions?async=1", fields{"fleetId": s.fleet.ID})
-	if a := s.call("POST", "calls/"+search.CallID+"/connected", `{"ok":true}`); a.status != 409 {
-		t.Errorf("got %s", a.text)
+	placement := s.node("CreateSessionOnQueue?async=1", fields{"queueName": s.fleet.NewQueue(60), "maxPlayer": 2})
+	for _, other := range []string{search.CallID, placement.CallID} {
+		if a := s.call("POST", "calls/"+other+"/connected", `{"ok":true}`); a.status != 409 {
+			t.Errorf("got %s", a.text)
+		}
 	}
 }
 

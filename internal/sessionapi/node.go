@@ -87,9 +87,11 @@ type nothing struct{}
 
 func (*nothing) check(*checks) {}
 
+const joinName = "JoinSession"
+
 // joinNode is JoinSession. A synchronous call only reserves a seat; an asynchronous one completes when the player has joined.
 func joinNode() *node {
-	n := serve("JoinSession", "OnJoinSessionAsyncComplete", identity.MayPlay, (*Door).joinSession)
+	n := serve(joinName, "OnJoinSessionAsyncComplete", identity.MayPlay, (*Door).joinSession)
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
 		return d.joinAndWait(ctx, r, in.(*joinSessionRequest))
 	}

@@ -111,8 +111,8 @@ func (d *Door) connected(_ context.Context, r *request, in *connectedRequest) (*
 	if problem != nil {
 		return nil, problem
 	}
-	if c.node.begin == nil {
-		return nil, &Problem{status: http.StatusConflict, Name: "Conflict", Message: "call " + c.id + " is one of " + c.node.name + ", not of JoinSession"}
+	if c.node.name != joinName {
+		return nil, &Problem{status: http.StatusConflict, Name: "Conflict", Message: "call " + c.id + " is one of " + c.node.name + ", not of " + joinName}
 	}
 	c.say(*in.OK)
 	return &nothing{}, nil
