@@ -166,6 +166,31 @@ func TestSurvivor(t *testing.T) {
 	w.connect("p")
 }
 
+// A game session waits for a connection: an older one that is still open when the newer one is lost gets no pushes.
+func TestNoPromptWithoutACurrentConnection(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	p := w.door.known(w.process("p").Key)
+	older := p.currentLink()
+	held := make(chan struct{})
+	older.enqueueOwn(func(*link) { <-held })
+	g := w.create(1)
+	waittest.Until(t, "the push to be a task", func() bool {
+		older.work.Lock()
+		defer older.work.Unlock()
+		return len(older.work.tasks) > 0
+	})
+	p.mu.Lock()
+	p.current = nil // a newer one has come and gone
+	p.mu.Unlock()
+	close(held)
+	waittest.Until(t, "the task to be done", older.idle)
+	if w.game(g.ID).Prompted {
+		t.Error("the game session counts as sent")
+	}
+	s.again().push("CreateGameSession")
+}
+
 // docs/spec/server-sdk.md#accept-17 and #lives: ids may be used again.
 func TestSameProcessID(t *testing.T) {
 	w := newWorld(t)

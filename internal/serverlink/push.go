@@ -91,13 +91,13 @@ func (l *link) tryPrompt(id session.ID, placement string) (err error) {
 	p := l.process
 	s := p.server
 	on := p.currentLink()
-	if on == nil && (!l.alive() || !l.node.IsZero()) {
+	if on == nil {
 		return nil // still owed; the next connection receives it
 	}
 	ctx, span := l.beginPush(id, placement)
 	defer func() { span.EndWith(err) }()
 	cmd := hosting.PromptGameSession{Process: p.key, Game: id}
-	if on != nil && !on.node.IsZero() {
+	if !on.node.IsZero() {
 		cmd.Link = on.id
 	}
 	if err = s.engine.Do(ctx, &cmd); err != nil {
