@@ -20,7 +20,6 @@ type GameServer struct {
 	with    GameServerOptions
 	options linkclient.Options
 	given   chan GameSession
-	handled sync.WaitGroup
 
 	mu     sync.Mutex
 	client *linkclient.Client
@@ -112,7 +111,7 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 		g.mu.Lock()
 		g.hosted = s.ID
 		g.mu.Unlock()
-		g.handled.Go(func() {
+		go func() {
 			if g.with.OnGameSession != nil {
 				g.with.OnGameSession(g, s)
 			} else if g.Activate(s.ID) != nil {
@@ -122,15 +121,15 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 			case g.given <- s:
 			default: // the test does not read them
 			}
-		})
+		}()
 	case "TerminateProcess":
-		g.handled.Go(func() {
+		go func() {
 			if g.with.OnTerminate != nil {
 				g.with.OnTerminate(g)
 			} else {
 				_ = g.End() // the service ends it anyway
 			}
-		})
+		}()
 	}
 }
 
@@ -142,7 +141,7 @@ func (g *GameServer) lost(_ *linkclient.Client, why error) {
 		g.mu.Unlock()
 		return
 	}
-	g.handled.Go(func() {
+	go func() {
 		for ; ; time.Sleep(5 * time.Millisecond) {
 			g.mu.Lock()
 			over := g.over
@@ -162,7 +161,7 @@ func (g *GameServer) lost(_ *linkclient.Client, why error) {
 			}
 			return
 		}
-	})
+	}()
 }
 
 // comeBack waits until the service has registered a new connection instead of a lost one.

@@ -47,8 +47,7 @@ const (
 
 // serverSDK does what the official server SDK does for one server process, without package variables.
 type serverSDK struct {
-	stop    chan struct{} // closed by Destroy
-	running sync.WaitGroup
+	stop chan struct{} // closed by Destroy
 
 	mu          sync.Mutex
 	options     linkclient.Options
@@ -75,7 +74,7 @@ func (x *serverSDK) InitSDK(p server.ServerParameters) error {
 	x.mu.Lock()
 	x.options, x.client = o, client
 	x.mu.Unlock()
-	x.running.Go(func() { x.keep(client) })
+	go x.keep(client)
 	return nil
 }
 
@@ -133,28 +132,28 @@ func (x *serverSDK) push(_ *linkclient.Client, p linkclient.Push) {
 		if json.Unmarshal(p.Raw, &m) == nil && x.ready {
 			s := *message.NewGameSession(&m)
 			s.FleetID, x.hosted = x.options.Fleet, s.GameSessionID
-			x.running.Go(func() { x.told.OnStartGameSession(s) })
+			go x.told.OnStartGameSession(s)
 		}
 	case message.UpdateGameSession:
 		var m message.UpdateGameSessionMessage
 		if json.Unmarshal(p.Raw, &m) == nil && x.ready {
-			x.running.Go(func() { x.told.OnUpdateGameSession(m.UpdateGameSession) })
+			go x.told.OnUpdateGameSession(m.UpdateGameSession)
 		}
 	case message.TerminateProcess:
 		at, err := p.TerminationTime()
 		if err == nil && x.ready {
 			x.terminateAt = at / 1000
-			x.running.Go(x.told.OnProcessTerminate)
+			go x.told.OnProcessTerminate()
 		}
 	case message.RefreshConnection:
 		if to, err := p.Refresh(); err == nil {
 			x.options.URL, x.options.Token = to.RefreshConnectionEndpoint, to.AuthToken
 			options := x.options
-			x.running.Go(func() {
+			go func() {
 				if next, err := linkclient.Dial(context.Background(), options); err == nil {
 					x.take(next) // otherwise the connection stays, and the service asks again
 				}
-			})
+			}()
 		}
 	}
 }
@@ -203,7 +202,7 @@ func (x *serverSDK) ProcessReady(p server.ProcessParameters) error {
 	if err := x.do(r, nil); err != nil {
 		return err
 	}
-	x.running.Go(x.beat)
+	go x.beat()
 	return nil
 }
 
