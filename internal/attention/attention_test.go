@@ -158,16 +158,20 @@ func TestFleetThatWantsHostsInOneLocation(t *testing.T) {
 	n.do(&hosting.CreateFleet{Locations: []string{"custom-a"}, Fleet: fleet.Fleet{
 		ID: "fleet-2", Region: "us-east-1", Name: "built", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 1}}},
 	}})
-	n.finds("fleet", "fleet-2", "Fleet built can start no game session in us-east-1", "--location us-east-1 --desired-instances 1")
-	n.do(&hosting.SetCapacity{Fleet: "fleet-2", Location: "custom-a", Desired: new(int32(1))})
-	n.finds("fleet", "fleet-2", "Fleet built can start no game session in custom-a", "--location custom-a --desired-instances 1")
+	n.finds("fleet", "fleet-2", "Fleet built can start no game session in custom-a", "muster hosts join-token --location custom-a")
 	n.do(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "live", Fleet: "fleet-2"}})
-	n.finds("alias", "alias-1", "no compute is registered in custom-a", "--location custom-a --desired-instances 1")
+	n.finds("alias", "alias-1", "no compute is registered in custom-a", "muster hosts join-token --location custom-a")
 	for _, x := range n.find().Items {
 		if strings.Contains(x.What, "in us-east-1") {
 			t.Errorf("hosts are wanted elsewhere alone: %+v", x)
 		}
 	}
+	n.do(&hosting.SetCapacity{Fleet: "fleet-2", Location: "us-east-1", Desired: new(int32(2)), Max: new(int32(2))})
+	n.finds("fleet", "fleet-2", "Fleet built can start no game session in us-east-1", "muster hosts join-token --location us-east-1")
+	for _, location := range []string{"custom-a", "us-east-1"} {
+		n.do(&hosting.SetCapacity{Fleet: "fleet-2", Location: location, Desired: new(int32)})
+	}
+	n.finds("fleet", "fleet-2", "Fleet built can start no game session in custom-a", "--location custom-a --desired-instances 1")
 }
 
 // The agents of hosts start the server processes of a fleet of a build, not the operator.

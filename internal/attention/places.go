@@ -38,12 +38,23 @@ func fleetPlaces(v *cell.View, f *fleet.Fleet, agents Agents, now domain.Time) (
 	return all
 }
 
-// wantedElsewhere reports whether a fleet of a build is to have hosts, and none in a location. Every such fleet has its home region as a location, where a service
-// with machines of its own has no hosts.
+// wantedElsewhere reports whether a fleet of a build is to have hosts, and none in a location. Every such fleet has its home region as a location and wants a host
+// there when it is new. A service with machines of its own usually has none there, so one missing host is not reported if other locations want hosts.
 func wantedElsewhere(f *fleet.Fleet, location string) bool {
-	wants := func(l fleet.FleetLocation) bool { return l.Capacity.Desired > 0 }
+	wants := func(l fleet.FleetLocation) bool {
+		return l.Capacity.Desired > 1 || l.Capacity.Desired == 1 && l.Name != f.Home()
+	}
 	return f.Managed != nil && slices.ContainsFunc(f.Locations, wants) &&
 		!slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == location && wants(l) })
+}
+
+func desired(f *fleet.Fleet, location string) int32 {
+	for _, l := range f.Locations {
+		if l.Name == location {
+			return l.Capacity.Desired
+		}
+	}
+	return 0
 }
 
 // Place says why no server process of a fleet is free in a location, and what to do; empty if one is free.
@@ -52,6 +63,8 @@ func Place(v *cell.View, f *fleet.Fleet, p *hosting.PlaceCounts, agents Agents, 
 	switch {
 	case why == "":
 		return "", ""
+	case p.Hosts.Computes == 0 && f.Managed != nil && desired(f, p.Location) > 0:
+		return why, "Let a host join the location with muster hosts join-token --location " + p.Location + "; muster hosts shows those that have joined, and which fleets they serve."
 	case p.Hosts.Computes == 0 && f.Managed != nil:
 		return why, "Raise the capacity with aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location " + p.Location + " --desired-instances 1, and let a host of this location join with muster hosts join-token."
 	case p.Hosts.Computes == 0:

@@ -89,7 +89,7 @@ func TestCapacityOfAFleetOfABuild(t *testing.T) {
 		}
 		return *must(h.sdk.DescribeFleetLocationCapacity(t.Context(), &gamelift.DescribeFleetLocationCapacityInput{FleetId: &id, Location: &location}))(t).FleetCapacity
 	}
-	if c := capacity(""); *c.Location != "eu-central-1" || c.InstanceType != types.EC2InstanceTypeC5Large || *c.InstanceCounts.DESIRED != 0 || *c.InstanceCounts.MAXIMUM != 1 {
+	if c := capacity(""); *c.Location != "eu-central-1" || c.InstanceType != types.EC2InstanceTypeC5Large || *c.InstanceCounts.DESIRED != 1 || *c.InstanceCounts.MINIMUM != 0 || *c.InstanceCounts.MAXIMUM != 1 {
 		t.Errorf("of a new fleet: got %s %s, desired %d of %d", *c.Location, c.InstanceType, *c.InstanceCounts.DESIRED, *c.InstanceCounts.MAXIMUM)
 	}
 	out := must(h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, DesiredInstances: aws.Int32(2), MinSize: aws.Int32(1), MaxSize: aws.Int32(5)}))(t)

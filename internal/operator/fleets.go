@@ -108,7 +108,10 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string
 	case f.Status == fleet.Deleting:
 		return "It takes no game sessions: it is being deleted.", "Nothing: its game sessions end, its hosts leave, and then it is gone."
 	case f.Status == fleet.Unstarted:
-		return "It takes no game sessions: it has no host yet.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
+		if !slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Capacity.Desired > 0 }) {
+			return "It takes no game sessions: it wants no host.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
+		}
+		return "It takes no game sessions: it has no host yet.", "Let a host join one of its locations with muster hosts join-token; muster hosts shows those that have joined, and which fleets they serve."
 	case f.Status == fleet.Downloading:
 		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "Wait. If it lasts, muster hosts says what keeps them."
 	case f.Status == fleet.Activating:

@@ -136,6 +136,30 @@ func TestManagedFleetBecomesActive(t *testing.T) {
 	}
 }
 
+// A new fleet wants a host in each of its locations, also in those that are added later.
+func TestNewFleetWantsHosts(t *testing.T) {
+	p := &pool{[]capacity.Host{host("1"), host("2")}}
+	home := host("3")
+	home.Location = "us-east-1"
+	p.hosts = append(p.hosts, home)
+	config := DefaultConfig()
+	config.Pool = p
+	w := newWorld(t, config)
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{
+		ID: testFleet, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
+	}})
+	w.checkPlan("")
+	v := w.cell.View()
+	if all := v.Assignments(testFleet, "us-east-1"); len(all) != 1 || all[0].Host != "3" {
+		t.Errorf("in its home location the fleet has %+v", all)
+	}
+	w.must(&hosting.AddFleetLocations{ID: testFleet, Locations: []string{testLocation}})
+	w.checkPlan("1")
+}
+
 // A host that is released drains: idle processes are asked to end, the game session continues, and afterwards the host is free. The fleet may get it back earlier.
 func TestReleaseEndsNoGameSession(t *testing.T) {
 	for _, full := range []bool{false, true} {
@@ -240,12 +264,12 @@ func TestDeletedFleetGivesUpItsHosts(t *testing.T) {
 	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Min: new(int32(1))})
 	w.must(&hosting.PutScalingPolicy{Fleet: testFleet, Policy: fleet.ScalingPolicy{Name: "spare", TargetBased: true, Target: 50}})
 	w.must(&hosting.UpdateFleetAttributes{ID: testFleet, FullProtection: new(true)})
-	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{
-		ID: "fleet-2", Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
-	}})
 	w.checkPlan("1 2")
 	playing := w.process("1", "playing")
 	w.process("2", "idle")
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{
+		ID: "fleet-2", Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
+	}})
 	w.must(&hosting.SetCapacity{Fleet: "fleet-2", Location: testLocation, Desired: new(int32(2)), Max: new(int32(2))})
 	w.checkPlan("1 2")
 	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2}

@@ -113,7 +113,7 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 	if f.Status == fleet.Active {
 		t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
 	} else {
-		t.fleetEvent(f.ID, "GENERIC_EVENT", "Fleet "+f.ID+" has no host: it stays NEW until its desired instances are above 0 and a host is free in one of its locations")
+		t.fleetEvent(f.ID, "GENERIC_EVENT", "Fleet "+f.ID+" has no host: it stays NEW until a host is free in one of its locations")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
 	for _, name := range names {
 		l := fleet.FleetLocation{Name: name, Status: f.Status}
 		if f.Managed != nil {
-			l.Capacity = fleet.Capacity{Max: 1} // B085
+			l.Capacity = fleet.Capacity{Desired: 1, Max: 1} // B085
 		}
 		all = append(all, l)
 	}
