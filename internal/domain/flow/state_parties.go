@@ -54,7 +54,10 @@ func (s *State) unindexParty(p *Party) {
 	}
 	if p.Search != nil {
 		delete(s.searches, p.Search.Ticket)
-		s.searching[p.Search.Queue].Delete(p.Search.Ticket)
+		all := s.searching[p.Search.Queue]
+		if all.Delete(p.Search.Ticket); all.Len() == 0 {
+			delete(s.searching, p.Search.Queue)
+		}
 	}
 }
 

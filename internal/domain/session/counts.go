@@ -29,15 +29,16 @@ func (c *Counts) add(x *Counts, by int32) {
 	c.PlayersActive += by * x.PlayersActive
 }
 
-// countsOf returns the counts of a game session's location.
-func (s *State) countsOf(g *GameSession) *Counts {
+// tally adds x, times by, to the counts of a game session's location.
+func (s *State) tally(g *GameSession, x *Counts, by int32) {
 	at := place{g.FleetID, g.Location}
 	c := s.counts[at]
 	if c == nil {
 		c = &Counts{}
 		s.counts[at] = c
 	}
-	return c
+	c.add(x, by)
+	s.all.add(x, by)
 }
 
 // count adds the game session to its location's counts, or removes it.
@@ -52,8 +53,7 @@ func (s *State) count(g *GameSession, by int32) {
 	case Terminating:
 		x.Terminating = 1
 	}
-	s.countsOf(g).add(&x, by)
-	s.all.add(&x, by)
+	s.tally(g, &x, by)
 }
 
 // hold changes the numbers of held and of empty seats of a game session.
@@ -62,26 +62,26 @@ func (s *State) hold(game GameRef, held, empty int32) {
 	g.SeatsHeld += held
 	g.SeatsEmpty += empty
 	s.search.SetPlayers(uint32(game), g.Seated(), g.SeatsEmpty)
-	if !g.Live() {
-		return
-	}
-	for _, c := range [...]*Counts{s.countsOf(g), &s.all} {
-		c.SeatsHeld += held
-		c.SeatsEmpty += empty
+	if g.Live() {
+		s.tally(g, &Counts{SeatsHeld: held, SeatsEmpty: empty}, 1)
 	}
 }
 
 // countPlayer adds a player session of a status to the counts of its location, or removes it.
 func (s *State) countPlayer(game GameRef, status PlayerStatus, by int32) {
-	if !status.Live() {
-		return
+	switch {
+	case status == Reserved:
+		s.tally(s.Games.Get(game), &Counts{PlayersReserved: 1}, by)
+	case status.Live():
+		s.tally(s.Games.Get(game), &Counts{PlayersActive: 1}, by)
 	}
-	for _, c := range [...]*Counts{s.countsOf(s.Games.Get(game)), &s.all} {
-		if status == Reserved {
-			c.PlayersReserved += by
-		} else {
-			c.PlayersActive += by
-		}
+}
+
+// dropCounts forgets the counts of a game session's location if nothing is left to count there: fleets come and go.
+func (s *State) dropCounts(g *GameSession) {
+	at := place{g.FleetID, g.Location}
+	if c := s.counts[at]; c != nil && *c == (Counts{}) {
+		delete(s.counts, at)
 	}
 }
 

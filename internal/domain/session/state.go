@@ -246,6 +246,7 @@ func (s *State) DropGame(r GameRef) {
 			delete(s.byFleet, g.FleetID)
 		}
 	}
+	s.dropCounts(g)
 	s.Games.Remove(r)
 }
 

@@ -72,7 +72,7 @@ func pick[K comparable, V any](chance *rand.Rand, m map[K]V, compare func(a, b K
 }
 
 // Exactly the existing records are found by their keys, whatever was added and removed in between: placements that take the id of a failed attempt, players with
-// several player sessions, which are dropped in any order, and snapshots taken meanwhile.
+// several player sessions, which are dropped in any order, and snapshots taken meanwhile. Once all are dropped, nothing remains of their fleets.
 func TestRecordsAreFound(t *testing.T) {
 	for seed := range uint64(20) {
 		chance := rand.New(rand.NewPCG(seed, 1))
@@ -132,6 +132,20 @@ func TestRecordsAreFound(t *testing.T) {
 		k.compare(t, s)
 		if len(k.players) == 0 || len(k.games) == 0 {
 			t.Fatalf("seed %d ends with %d player sessions in %d game sessions, which compares nothing", seed, len(k.players), len(k.games))
+		}
+		for _, r := range k.players {
+			s.EndPlayer(r, now, Completed, 1)
+			s.DropPlayer(r)
+		}
+		for _, r := range k.games {
+			s.EndGame(r, now, NoReason, 1)
+			k.old = append(k.old, r)
+		}
+		for _, r := range k.old {
+			s.DropGame(r)
+		}
+		if len(s.counts) > 0 || len(s.byFleet) > 0 || s.all != (Counts{}) {
+			t.Fatalf("seed %d: once all game sessions are gone, %d locations have counts, %d fleets have game sessions, and the counts of all are %+v", seed, len(s.counts), len(s.byFleet), s.all)
 		}
 	}
 }
