@@ -132,7 +132,7 @@ func (x *Used) Fields(c *wire.Codec) {
 	wire.Int(c, 3, &x.Expires)
 }
 
-// State is the room's records. They are few, so each change copies the list.
+// State is the room's records. They are few, so each change copies the list; only a used code, of which there may be thousands, is just appended.
 type State struct {
 	*kernel.Kernel
 	devices []Device // oldest first; never changed in place
@@ -165,9 +165,13 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	case *DevicesForgotten:
 		c.devices = slices.DeleteFunc(slices.Clone(c.devices), func(x Device) bool { return slices.Contains(e.UserCodes, x.UserCode) })
 	case *CodeUsed:
-		c.used = append(slices.Clone(c.used), e.Used)
+		c.used = append(c.used, e.Used)
 	case *CodesForgotten:
-		c.used = slices.DeleteFunc(slices.Clone(c.used), func(x Used) bool { return slices.Contains(e.IDs, x.ID) })
+		gone := make(map[string]bool, len(e.IDs)) // there may be thousands
+		for _, id := range e.IDs {
+			gone[id] = true
+		}
+		c.used = slices.DeleteFunc(slices.Clone(c.used), func(x Used) bool { return gone[x.ID] })
 	}
 }
 
