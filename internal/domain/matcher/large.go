@@ -7,48 +7,80 @@ import (
 )
 
 // large makes matches of more than 40 players: few rules, a batch for each location, teams filled in the documented order and then
-// balanced. It does not backtrack, so a pass covers the whole pool.
+// balanced. It does not backtrack. A round covers the whole pool, level by level and batch by batch. If it takes several passes, each
+// continues where the one before was cut short. Every batch once has a whole pass's work, and if that is not enough, there is another round.
 type large struct {
 	now   domain.Time
 	until uint64
 	level *levelPlan
 	cut   bool // the work was used up
-	turn  int  // passes cut short in a row: each starts at another place, so that every batch gets its turn
 	sizes []int32
 	match found
+
+	// The place in the round.
+	at    int               // level
+	done  map[batchKey]bool // batches of this level
+	short bool              // the work was not enough for a batch
+	turn  int               // such rounds in a row: each starts at another place in the batches
 }
 
-func (m *Matcher) passLarge(now domain.Time, until uint64) (proposals []Proposal) {
-	g := &m.large
-	g.now, g.until, g.cut = now, until, false
-	if len(m.queue.coming) == 0 {
-		return nil
+func (m *Matcher) passLarge(now domain.Time, steps int) (proposals []Proposal) {
+	g, q := &m.large, &m.queue
+	if len(q.round) == 0 {
+		if q.round, q.coming = m.live(q.coming), q.round[:0]; len(q.round) == 0 {
+			return nil
+		}
+		g.at, g.done, g.short = len(m.plan.levels)-1, map[batchKey]bool{}, false
 	}
-	m.rounds++
-	for k := len(m.plan.levels) - 1; k >= 0 && !g.cut; k-- {
-		tickets := m.reached(k, now)
-		if m.countPlayers(tickets) < m.plan.levels[k].level.Minimum {
+	g.now = now
+	until, begun := m.stats.Steps+uint64(steps), false
+	for ; g.at >= 0; g.at-- {
+		tickets := m.reached(g.at, now)
+		if m.countPlayers(tickets) < m.plan.levels[g.at].level.Minimum {
 			continue
 		}
-		g.level = &m.plan.levels[k]
-		for _, batch := range m.batches(tickets) {
-			if g.cut {
-				break
+		g.level = &m.plan.levels[g.at]
+		for key, batch := range m.batches(tickets) {
+			if g.done[key] {
+				continue
 			}
-			m.formAll(batch, &proposals)
+			g.until = until
+			if !begun { // to find the batches may have taken all of the work, and each ticket needs some
+				g.until = max(until, m.stats.Steps+uint64(max(steps, (len(g.level.whole)+2)*len(batch))))
+			}
+			if g.cut = m.stats.Steps >= g.until; !g.cut {
+				m.formAll(batch, &proposals)
+			}
+			if !g.cut || !begun { // otherwise the next pass begins with it
+				begun, g.done[key], g.short = true, true, g.short || g.cut
+			}
+			if g.cut {
+				m.stats.CutShort++
+				return proposals
+			}
+		}
+		clear(g.done)
+	}
+	m.endLarge()
+	return proposals
+}
+
+// endLarge ends a round.
+func (m *Matcher) endLarge() {
+	g, q := &m.large, &m.queue
+	for _, slot := range q.round {
+		switch t := &m.pool.tickets[slot]; {
+		case t.queued == inRound && g.short:
+			t.queued = inComing
+			q.coming = append(q.coming, slot)
+		case t.inThisRound():
+			t.leaveRound(0)
 		}
 	}
-	if g.cut {
-		g.turn++
-		m.stats.CutShort++
-		return proposals
+	q.round = q.round[:0]
+	if g.turn++; !g.short {
+		g.turn = 0
 	}
-	g.turn = 0
-	for _, slot := range m.queue.coming {
-		m.pool.tickets[slot].queued = notQueued
-	}
-	m.queue.coming = m.queue.coming[:0]
-	return proposals
 }
 
 // reached returns the tickets that a match of a level may contain, backfills first, then by age.

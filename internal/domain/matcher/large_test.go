@@ -138,3 +138,43 @@ func bestExchange(pool map[uint64]Ticket, p *Proposal) float64 {
 	}
 	return best
 }
+
+// TestLargePoolComesToRest: whatever the work of a pass and the number of locations, the passes make the matches that there are, at every
+// level, and then end, although there are tickets that match none.
+func TestLargePoolComesToRest(t *testing.T) {
+	rules := mustParse(t, `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10},{"name":"mode","type":"string"}],
+"algorithm":{"strategy":"balanced","balancedAttribute":"skill"},
+"teams":[{"name":"red","minPlayers":21,"maxPlayers":21},{"name":"blue","minPlayers":21,"maxPlayers":21}],
+"rules":[{"name":"Mode","type":"batchDistance","batchAttribute":"mode"},{"name":"Ping","type":"latency","maxLatency":150}],
+"expansions":[{"target":"rules[Ping].maxLatency","steps":[{"waitTimeSeconds":10,"value":200}]}]}`)
+	for _, work := range []int{1, 2000, 0} {
+		for _, preference := range []string{"largestPopulation", "fastestRegion"} {
+			rules.Algorithm.Batching = map[string]ruleset.Batching{"largestPopulation": ruleset.LargestPopulation, "fastestRegion": ruleset.FastestRegion}[preference]
+			r := rand.New(rand.NewPCG(1, 1))
+			m := New(rules, Config{Work: work})
+			add := func(key uint64, mode string, start domain.Time) {
+				ticket := Ticket{Key: key, Start: start, No: key, Players: []Player{{ID: fmt.Sprint(key), Attributes: []ruleset.NamedValue{text("mode", mode)}}}}
+				for i := range 10 {
+					ticket.Players[0].Latencies = append(ticket.Players[0].Latencies, Latency{fmt.Sprint("region-", i), int32(20 + r.IntN(100))})
+				}
+				if err := m.Add(ticket); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for key := range uint64(205) { // 41 of each mode, where 42 are needed
+				add(key, fmt.Sprint("few-", key%5), benchStart)
+			}
+			for key := range uint64(84) {
+				add(1000+key, "old", benchStart)
+				add(2000+key, "young", benchStart+15_000)
+			}
+			matches, passes := 0, 0
+			for ; m.Dirty() && passes < 2000; passes++ {
+				matches += len(m.Pass(benchStart + 20_000))
+			}
+			if matches != 4 || m.Dirty() {
+				t.Errorf("%s with passes of %d steps: %d matches after %d passes, and dirty is %v; want 4, and the end", preference, work, matches, passes, m.Dirty())
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package matcher
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -16,26 +17,36 @@ type location struct {
 	tickets []int32
 }
 
+// batchKey names a batch of a level.
+type batchKey struct {
+	location string // empty: no ticket has latencies
+	rank     int    // with the preference fastestRegion: how many of its locations each ticket tries before this one
+}
+
 // batches groups tickets by location, according to the batching preference. A ticket may be in several batches.
-func (m *Matcher) batches(tickets []int32) [][]int32 {
-	locations := m.locations(tickets)
-	m.stats.Steps += uint64(len(tickets) * len(locations))
-	if len(locations) == 0 {
-		if m.plan.latency {
-			return nil
+func (m *Matcher) batches(tickets []int32) iter.Seq2[batchKey, []int32] {
+	return func(yield func(batchKey, []int32) bool) {
+		locations := m.locations(tickets)
+		m.stats.Steps += uint64(len(tickets) * len(locations))
+		switch {
+		case len(locations) == 0:
+			if !m.plan.latency {
+				yield(batchKey{}, tickets)
+			}
+		case m.rules.Algorithm.Batching != ruleset.FastestRegion:
+			for i := range locations {
+				if !yield(batchKey{location: locations[i].name}, locations[i].tickets) {
+					return
+				}
+			}
+		default:
+			fastestFirst(locations, yield)
 		}
-		return [][]int32{tickets} // no ticket has latencies
 	}
-	if turn := m.large.turn % len(locations); turn > 0 {
-		locations = append(locations[turn:], locations[:turn]...)
-	}
-	var batches [][]int32
-	if m.rules.Algorithm.Batching != ruleset.FastestRegion {
-		for i := range locations {
-			batches = append(batches, locations[i].tickets)
-		}
-		return batches
-	}
+}
+
+// fastestFirst yields the batches of tickets' fastest locations, then those of their two fastest, and so on.
+func fastestFirst(locations []location, yield func(batchKey, []int32) bool) {
 	most := 0
 	for i := range locations {
 		most = max(most, slices.Max(locations[i].ranks))
@@ -49,12 +60,11 @@ func (m *Matcher) batches(tickets []int32) [][]int32 {
 					batch, more = append(batch, slot), more || r == rank
 				}
 			}
-			if more {
-				batches = append(batches, batch)
+			if more && !yield(batchKey{locations[i].name, rank}, batch) {
+				return
 			}
 		}
 	}
-	return batches
 }
 
 // locations returns the locations in use with their tickets, those with most players first.

@@ -15,9 +15,8 @@ type Matcher struct {
 	search search
 	large  large
 	seed   uint64 // of the configuration's name
-	rounds uint64
-	exact  int   // see exactPool; tests set it
-	kept   found // a match that may be improved
+	exact  int    // see exactPool; tests set it
+	kept   found  // a match that may be improved
 	stats  Stats
 	gone   []RuleCount // of the tickets that have left the pool
 }
@@ -77,9 +76,9 @@ func (m *Matcher) Pass(now domain.Time) []Proposal { return m.PassSteps(now, m.c
 func (m *Matcher) PassSteps(now domain.Time, steps int) []Proposal {
 	m.stats.Passes++
 	m.reachWaits(now)
-	until := m.stats.Steps + uint64(max(steps, 1))
+	steps = max(steps, 1)
 	if m.rules.Large {
-		return m.passLarge(now, until)
+		return m.passLarge(now, steps)
 	}
-	return m.passSmall(now, until)
+	return m.passSmall(now, m.stats.Steps+uint64(steps))
 }

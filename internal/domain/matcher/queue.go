@@ -113,7 +113,6 @@ func (m *Matcher) reachWaits(now domain.Time) {
 func (m *Matcher) nextRound() bool {
 	q := &m.queue
 	q.round, q.coming, q.at, q.stage = q.coming, q.round[:0], 0, 0
-	m.rounds++
 	if len(q.round) == 0 {
 		return false
 	}
@@ -127,14 +126,7 @@ func (m *Matcher) nextRound() bool {
 		}
 		q.round, q.coming = append(q.round, q.coming...), q.coming[:0]
 	}
-	live := q.round[:0]
-	for _, slot := range q.round {
-		if t := &m.pool.tickets[slot]; t.queued == inComing { // otherwise it has left, or is listed twice
-			t.queued = inRound
-			live = append(live, slot)
-		}
-	}
-	q.round = live
+	q.round = m.live(q.round)
 	m.sortByAge(q.round)
 	clear(q.failed)
 	clear(q.hopeless)
@@ -142,6 +134,18 @@ func (m *Matcher) nextRound() bool {
 		q.failed, q.hopeless = map[failure]bool{}, map[failure]struct{}{}
 	}
 	return true
+}
+
+// live moves the tickets that are still in the pool from those that were coming into a round. The two share memory.
+func (m *Matcher) live(coming []int32) (round []int32) {
+	round = coming[:0]
+	for _, slot := range coming {
+		if t := &m.pool.tickets[slot]; t.queued == inComing { // otherwise it has left, or is listed twice
+			t.queued = inRound
+			round = append(round, slot)
+		}
+	}
+	return round
 }
 
 func (m *Matcher) sortByAge(slots []int32) {

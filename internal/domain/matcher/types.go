@@ -7,7 +7,7 @@ import (
 
 // Config is what a matcher needs besides its rule set.
 type Config struct {
-	Name              string // of the matchmaking configuration; with a pass's number it seeds random orders
+	Name              string // of the matchmaking configuration; it seeds random orders
 	AdditionalPlayers int32  // slots that a new match keeps free
 
 	// Budget is the most rule evaluations that the search around one ticket may spend on backtracking. They are counted, not timed, so
