@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // offences returns the places of players on the scales.
@@ -289,6 +290,10 @@ func TestReportedLocksAreNotShown(t *testing.T) {
 			v := w.cell.View()
 			if s, _ := v.FlowOf("me", w.now); len(s.Locks) == 1 != locks {
 				t.Errorf("mode %d, %s: the player sees the locks %+v", mode, kind, s.Locks)
+			}
+			timers := v.FlowTimers("me", w.now)
+			if slices.ContainsFunc(timers, func(x inspection.Timer) bool { return x.Then == "the player may search again" }) != locks {
+				t.Errorf("mode %d, %s: the player's timers are %+v", mode, kind, timers)
 			}
 			w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: kind}})
 			got := strings.Join(slices.DeleteFunc(strings.Fields(w.told("me", since)), func(event string) bool { return !strings.HasPrefix(event, "Penalty") }), " ")

@@ -69,13 +69,12 @@ func (t *timers) ofPlayer(p *flow.Player, now domain.Time) {
 	if p.FlapUntil > now {
 		t.wall("replaceBurst", p.ID, p.FlapUntil, "another login is allowed")
 	}
-	if until := p.Requeues().Until; until > now {
-		t.wall("requeueLock", p.ID, until, "the player may search again")
-	}
-	for _, x := range p.Penalties {
-		if x.Until > now {
-			t.wall("lock "+x.Kind.String(), p.ID, x.Until, "the player may search again")
+	for _, x := range t.c.Locks(p, now) {
+		kind := "lock " + x.Kind.String()
+		if x.Kind == flow.Requeue {
+			kind = "requeueLock"
 		}
+		t.wall(kind, p.ID, x.Until, "the player may search again")
 	}
 	if p.Login() != 0 {
 		l := t.c.Flow.Logins.Get(p.Login())
