@@ -73,7 +73,7 @@ var options = []Option{
 		no(func(c *Config) *bool { return &c.Parties.NoReadyRequired })},
 	{sectionParty, "readyTimeout", ForDeadlines, false, "A member who is ready ceases to be so after this time, unless a search begins. 0s: never.",
 		period(0, time.Hour, func(c *Config) *time.Duration { return &c.Parties.ReadyTimeout })},
-	{sectionParty, "changeInGame", AtOnce, false, "true: players in a game may join, leave and change parties. false: such calls get PARTY_CHANGE_LOCKED.",
+	{sectionParty, "changeInGame", AtOnce, false, "true: players in a game may create and join parties. false: such calls get PARTY_CHANGE_LOCKED. Leaving a party is always allowed.",
 		no(func(c *Config) *bool { return &c.Parties.NoChangeInGame })},
 	{sectionParty, "joinCancelsMatchmaking", AtOnce, false, "true: joining a party that searches ends the search, until its match is placed. false: the join gets PARTY_IN_MATCHMAKING.",
 		yes(func(c *Config) *bool { return &c.Parties.JoinCancelsMatchmaking })},

@@ -47,7 +47,7 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	// Checks. Their order is part of the API: a client sees the first one that fails.
 	cmd.seekRepeated(t)
 	turn := t.shareOut(cmd)
-	r, f, err := t.fleetByID(cmd.Fleet)
+	_, f, err := t.fleetByID(cmd.Fleet)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,6 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	}
 
 	// Events.
-	f = c.fleet(r)
 	if turn != nil {
 		t.Emit(turn)
 	}

@@ -43,9 +43,6 @@ func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 		return err
 	}
 	q.Tags, q.Created = tags, t.Now
-	if q.Timeout == 0 {
-		q.Timeout = defaultQueueTimeout
-	}
 	t.Emit(&QueueChanged{*q})
 	return nil
 }
@@ -53,9 +50,12 @@ func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 // Source: docs/spec/gamelift-api.md#queues.
 const defaultQueueTimeout = 600 * time.Second
 
-// checkQueue checks a queue and replaces a zero timeout with the default.
+// checkQueue checks the settings of a queue and replaces a zero timeout with the default.
 func (t *Tx) checkQueue(q *placement.Queue) error {
-	if q.Timeout != 0 && (q.Timeout < 10*time.Second || q.Timeout > 600*time.Second) {
+	if q.Timeout == 0 {
+		q.Timeout = defaultQueueTimeout
+	}
+	if q.Timeout < 10*time.Second || q.Timeout > 600*time.Second {
 		return domain.Refuse(domain.Invalid, "TimeoutInSeconds: %d, want 10 to 600", int(q.Timeout/time.Second))
 	}
 	for i, p := range q.LatencyPolicies {

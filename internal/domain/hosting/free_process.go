@@ -117,11 +117,7 @@ func (v *View) Places(fleetID string) (places []PlaceCounts) {
 		return nil
 	}
 	for _, l := range v.c.fleet(r).Locations {
-		places = append(places, v.placeCounts(fleetID, l.Name))
+		places = append(places, v.c.PlaceCounts(fleetID, l.Name))
 	}
 	return places
-}
-
-func (v *View) placeCounts(fleetID, location string) PlaceCounts {
-	return v.c.PlaceCounts(fleetID, location)
 }

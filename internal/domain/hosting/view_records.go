@@ -56,7 +56,7 @@ func (v *View) PlaceCounts(most int) (places []PlaceCounts, rest PlaceCounts, mo
 			if more = len(places) == most; more {
 				return false
 			}
-			x := v.placeCounts(f.ID, l.Name)
+			x := c.PlaceCounts(f.ID, l.Name)
 			rest.Sessions.Sub(&x.Sessions)
 			rest.Hosts.Sub(&x.Hosts)
 			places = append(places, x)

@@ -152,14 +152,6 @@ func (s *State) PendingIn(queue string, yield func(Ref, *Placement) bool) {
 	}
 }
 
-// PendingCount returns the number of pending placements of a queue.
-func (s *State) PendingCount(queue string) int {
-	if t := s.pending[queue]; t != nil {
-		return t.Len()
-	}
-	return 0
-}
-
 // Wait sets the places at which a placement waits for a free process. Without places, it no longer waits.
 func (s *State) Wait(r Ref, places []Place) {
 	p := s.Placements.Mut(r)

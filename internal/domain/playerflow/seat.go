@@ -20,7 +20,7 @@ import (
 //	   +-- never ACTIVE --> NO_SHOW --------> ended NO_SHOW      (NO_SHOW --> RESERVED as from DISCONNECTED)
 //
 // A membership outlives its player sessions. Session is the current one; Next takes over when it is accepted. A report about any other
-// player session is late and changes nothing (memberOf; R7).
+// player session is late and changes nothing (ofSession; R7).
 //
 // HoldBy is when the hold ends. It is set once for each loss, by connectionLost or by the first reservation that expired unused, and
 // cleared only by an acceptance: requests for details, logins and failed attempts do not move it. If it passes while a reservation is open,
@@ -63,7 +63,7 @@ func (t *Memberships) SeatTaken(player string, id domain.PlayerSessionID) {
 }
 
 // SeatCompleted records that a game server has ended a player session without a reason. The end of a player session that is not current
-// says nothing about the player. last is the earlier result of lastReservation.
+// says nothing about the player. last is what SeatEnding returned before.
 func (t *Memberships) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
 	r, next, ok := t.ofSession(player, id)
 	if !ok {
