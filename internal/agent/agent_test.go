@@ -638,6 +638,35 @@ func TestStateWhileProcessesAreAdopted(t *testing.T) {
 	}
 }
 
+// A change of another entry, or the end of a drain, does not end the failure of an entry, although one of its processes has been running for long.
+func TestFailureOutlivesAnotherConfiguration(t *testing.T) {
+	s := newService(t)
+	config, err := testConfig(dirs(t), s.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.unlock()
+	failing := agentproto.ServerProcess{LaunchPath: "failing", ConcurrentExecutions: 2}
+	a.want(agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{failing}})
+	e, now := a.entries[0], time.Now()
+	old := &server{id: "old", entry: e, spec: failing, started: now.Add(-time.Hour)}
+	a.running[old.id], e.slots[0] = old, old
+	e.crash.Started(0, old.started)
+	for range config.Restart.CrashesMax + 1 {
+		e.crash.Started(1, now)
+		e.crash.Ended(1, true, now)
+	}
+	a.want(agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{failing, {LaunchPath: "other", ConcurrentExecutions: 1}}})
+	a.endDrain()
+	if e := a.entries[0]; !e.crash.Failed(now) || e.slots[0] != old {
+		t.Errorf("failed: %v, slots %v", e.crash.Failed(now), e.slots)
+	}
+}
+
 func TestRuntimeConfigurationFile(t *testing.T) {
 	dir := dirs(t)
 	file := filepath.Join(dir, "runtime.json")

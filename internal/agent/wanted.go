@@ -155,7 +155,7 @@ func (e *entry) fill(stay []*server) {
 		e.slots[s.slot] = s
 	}
 	for _, s := range stay {
-		e.crash.Started(s.slot, s.started)
+		e.crash.Runs(s.slot, s.started)
 	}
 }
 

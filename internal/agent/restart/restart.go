@@ -60,7 +60,7 @@ func (e *Entry) Wait(index int, now time.Time) time.Duration {
 	return wait
 }
 
-// Started records that a process runs in the slot.
+// Started records that a process has been started in the slot.
 func (e *Entry) Started(index int, now time.Time) {
 	e.look(now)
 	e.at(index).started = now
@@ -68,6 +68,9 @@ func (e *Entry) Started(index int, now time.Time) {
 		e.probe, e.probed = index, now
 	}
 }
+
+// Runs records that a process that was started earlier runs in the slot now. It is not a probe: it shows nothing about a failure since its start.
+func (e *Entry) Runs(index int, started time.Time) { e.at(index).started = started }
 
 // Ended records that the process in the slot ended, or could not be started, which counts as a crash. It reports whether the entry has failed because
 // of it.
