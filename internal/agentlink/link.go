@@ -1,7 +1,6 @@
 package agentlink
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -198,13 +197,7 @@ func (l *link) push(p agentproto.Push) {
 }
 
 // drop ends the connection without a close frame, so that the agent reconnects.
-func (l *link) drop() {
-	c := l.conn
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn() // no TLS alert, and no waiting behind a blocked write
-	}
-	_ = c.Close() // it may already be closed
-}
+func (l *link) drop() { frames.Drop(l.conn) }
 
 // dismiss ends the connection with a close code.
 func (l *link) dismiss(code uint16) {

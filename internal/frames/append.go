@@ -1,6 +1,10 @@
 package frames
 
-import "encoding/binary"
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"net"
+)
 
 // Opcodes of RFC 6455, 5.2.
 const (
@@ -31,4 +35,12 @@ func Append(b []byte, opcode byte, parts ...[]byte) []byte {
 		b = append(b, p...)
 	}
 	return b
+}
+
+// Drop ends a connection without a close frame. Unlike closing a TLS connection, it sends nothing and does not wait behind a blocked write.
+func Drop(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // fails if it is already closed
 }

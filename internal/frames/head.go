@@ -5,14 +5,9 @@ import (
 	"fmt"
 )
 
-// Opcodes of RFC 6455, 5.2.
 const (
-	opContinuation = 0x0
-	opText         = 0x1
+	opContinuation = 0x0 // the opcodes that the service does not send; see Text
 	opBinary       = 0x2
-	opClose        = 0x8
-	opPing         = 0x9
-	opPong         = 0xA
 
 	bitFIN, bitsRSV, bitsOpcode = 0x80, 0x70, 0x0F // of the first byte
 	bitMask                     = 0x80             // of the second
@@ -38,7 +33,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	if wrong := r.checkFirst(b[0]); wrong != nil || len(b) < 2 {
 		return h, wrong
 	}
-	control := b[0]&bitsOpcode >= opClose
+	control := b[0]&bitsOpcode >= Close
 	size, n := 2+4, uint64(b[1]&^bitMask)
 	switch {
 	case b[1]&bitMask == 0:
@@ -80,11 +75,11 @@ func (r *Reader) checkFirst(first byte) *Violation {
 	switch {
 	case first&bitsRSV != 0:
 		return &Violation{CodeProtocol, "a frame of an extension that was not agreed on"}
-	case opcode > opPong || opcode > opBinary && opcode < opClose:
+	case opcode > Pong || opcode > opBinary && opcode < Close:
 		return &Violation{CodeProtocol, fmt.Sprintf("a frame with the opcode %d", opcode)}
-	case opcode >= opClose && !last:
+	case opcode >= Close && !last:
 		return &Violation{CodeProtocol, "a control frame in fragments"}
-	case opcode < opClose && (opcode == opContinuation) != (r.opened != 0):
+	case opcode < Close && (opcode == opContinuation) != (r.opened != 0):
 		return &Violation{CodeProtocol, "a fragment of no message, or a message within one"}
 	}
 	return nil

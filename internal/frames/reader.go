@@ -239,11 +239,11 @@ func unmask(b []byte, key [4]byte) {
 // frame handles one complete frame with a valid head.
 func (r *Reader) frame(first byte, payload []byte) (*Closed, *Violation) {
 	switch opcode := first & bitsOpcode; opcode {
-	case opPing:
+	case Ping:
 		r.handler.Ping(payload)
-	case opPong:
+	case Pong:
 		r.handler.Pong()
-	case opClose:
+	case Close:
 		return closed(payload)
 	default:
 		return nil, r.data(opcode, first&bitFIN != 0, payload)
@@ -263,7 +263,7 @@ func (r *Reader) data(opcode byte, last bool, payload []byte) *Violation {
 	if !last {
 		return nil
 	}
-	if r.opened == opText && !r.config.AnyText && !utf8.Valid(payload) {
+	if r.opened == Text && !r.config.AnyText && !utf8.Valid(payload) {
 		return &Violation{CodeNoText, "a text that is not UTF-8"}
 	}
 	r.whole, r.opened = nil, 0

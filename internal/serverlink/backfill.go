@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/jsonbody"
 )
 
@@ -199,7 +200,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	b := newFrame()
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)
 	s.counters.pushes.Add(1)
-	on.send(b, opText)
+	on.send(b, frames.Text)
 	cmd := matchmaking.TellHosted{Game: g.ID, Update: h.Updates}
 	if !on.node.IsZero() { // the process may by now be connected to another node, which read what is owed before this
 		cmd.Link = on.id

@@ -24,7 +24,7 @@ type echo struct{ conn net.Conn }
 func (x echo) Ping(payload []byte) {
 	b := newFrame()
 	*b = append(*b, payload...)
-	x.write(b, opPong)
+	x.write(b, frames.Pong)
 }
 
 func (echo) Pong()                     {}
@@ -36,7 +36,7 @@ func (x echo) Message(data []byte) {
 		b := newFrame()
 		*b = appendOK(*b, r)
 		r.free()
-		x.write(b, opText)
+		x.write(b, frames.Text)
 	}
 }
 

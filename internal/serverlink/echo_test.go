@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/listen"
 )
 
@@ -72,7 +73,7 @@ func dialEcho(b *testing.B, address string, frame []byte) (net.Conn, int) {
 
 // maskedText returns a text frame of a client, with a mask of zeros.
 func maskedText(text string) []byte {
-	b := []byte{0x80 | opText}
+	b := []byte{0x80 | frames.Text}
 	if n := len(text); n > 125 {
 		b = append(b, 0x80|126, byte(n>>8), byte(n))
 	} else {

@@ -5,14 +5,6 @@ import (
 	"sync"
 )
 
-// Opcodes of RFC 6455, 5.2.
-const (
-	opText  = 0x1
-	opClose = 0x8
-	opPing  = 0x9
-	opPong  = 0xA
-)
-
 // headRoom is space for the longest head of an unmasked frame: two bytes and an 8-byte length.
 const headRoom = 10
 
@@ -22,7 +14,7 @@ var frameBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); retur
 // keptFrame is the largest buffer that returns to the pool, so that a rare huge push does not occupy memory forever.
 const keptFrame = 64 << 10
 
-// newFrame returns a buffer for a payload. sendFrame and putFrame return it to the pool.
+// newFrame returns a buffer for a payload. link.send, link.post and putFrame return it to the pool.
 func newFrame() *[]byte {
 	b := frameBuffers.Get().(*[]byte)
 	*b = append((*b)[:0], make([]byte, headRoom)...)

@@ -24,7 +24,7 @@ func (x incoming) Ping(payload []byte) {
 	x.Pong()
 	b := newFrame()
 	*b = append(*b, payload...)
-	x.link.post(b, opPong)
+	x.link.post(b, frames.Pong)
 }
 
 // Pong records a sign of life.

@@ -1,13 +1,13 @@
 package serverlink
 
 import (
-	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // outMax is how many bytes may be queued for a game server that does not read: three of the largest pushes.
@@ -78,9 +78,9 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	switch {
 	case l.out.closed:
 		return false
-	case l.out.busy && opcode == opPong:
+	case l.out.busy && opcode == frames.Pong:
 		// Only the latest ping needs an answer (RFC 6455, 5.5.3), so pings of a game server that does not read take no room.
-		l.out.pong = append(l.out.pong[:0], seal(*b, opPong)...)
+		l.out.pong = append(l.out.pong[:0], seal(*b, frames.Pong)...)
 		return false
 	case l.out.waiting == nil:
 		l.out.waiting = frameBuffers.Get().(*[]byte)
@@ -91,7 +91,7 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 		return false
 	}
 	*l.out.waiting = append(*l.out.waiting, seal(*b, opcode)...)
-	l.out.closed = opcode == opClose // no frame may follow it
+	l.out.closed = opcode == frames.Close // no frame may follow it
 	if l.out.busy {
 		return false
 	}
@@ -160,13 +160,7 @@ func (l *link) alive() bool {
 }
 
 // drop ends the connection without a close frame, so that every SDK that can reconnect does so.
-func (l *link) drop() {
-	c := l.conn
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn() // no TLS alert, and no waiting behind a blocked write
-	}
-	_ = c.Close() // it may already be closed
-}
+func (l *link) drop() { frames.Drop(l.conn) }
 
 // farewell is how long a game server has to answer a close frame. Closing at once could cause a reset that overtakes the frame.
 const farewell = 2 * time.Second
@@ -176,14 +170,14 @@ func (l *link) dismiss(code uint16) {
 	if l.dismissed.Swap(true) {
 		return // its time to answer is already running
 	}
-	l.post(closeFrame(code), opClose)
+	l.post(closeFrame(code), frames.Close)
 	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 }
 
 // answerClose answers a game server's close frame with the same code, then ends the connection.
 func (l *link) answerClose(code uint16) {
 	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails if the connection has ended
-	flush := l.queue(closeFrame(code), opClose)
+	flush := l.queue(closeFrame(code), frames.Close)
 	l.out.Lock()
 	l.out.over = true
 	writing := l.out.busy

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // The frames that wait for a game server that does not read are bounded by outMax: a frame that would exceed it ends the
@@ -14,11 +16,11 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	l := &link{conn: ours, process: &process{server: &Server{}}}
 	flushed := make(chan struct{})
 	const size = 64 << 10
-	frames := 0
+	taken := 0
 	for closed := false; !closed; {
 		b := newFrame()
 		*b = append(*b, make([]byte, size)...)
-		if l.queue(b, opText) {
+		if l.queue(b, frames.Text) {
 			go func() { // stays with the first frame
 				defer close(flushed)
 				l.flush()
@@ -30,12 +32,12 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 			t.Errorf("%d bytes wait, want at most %d", len(*l.out.waiting), outMax)
 		}
 		l.out.Unlock()
-		if frames++; frames > 2*outMax/size {
-			t.Fatalf("%d bytes were taken for a connection that does not read", frames*size)
+		if taken++; taken > 2*outMax/size {
+			t.Fatalf("%d bytes were taken for a connection that does not read", taken*size)
 		}
 	}
-	if frames*size < outMax {
-		t.Errorf("the connection ended with %d bytes, want it to bear %d", frames*size, outMax)
+	if taken*size < outMax {
+		t.Errorf("the connection ended with %d bytes, want it to bear %d", taken*size, outMax)
 	}
 	if _, err := io.Copy(io.Discard, theirs); err != nil {
 		t.Errorf("the end of the connection: %v", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // Pushes follow from committed events and, for a process that connects, from the state; whichever comes first causes the push.
@@ -122,7 +123,7 @@ func (l *link) tryPrompt(id session.ID, placement string) (err error) {
 func (p *process) push(b *[]byte) {
 	p.server.counters.pushes.Add(1)
 	if l := p.currentLink(); l != nil {
-		l.send(b, opText)
+		l.send(b, frames.Text)
 	} else {
 		putFrame(b)
 	}
@@ -179,7 +180,7 @@ func (l *link) refresh() {
 	s.counters.pushes.Add(1)
 	b := newFrame()
 	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Registered.Registration, cmd.Generation))
-	l.send(b, opText)
+	l.send(b, frames.Text)
 }
 
 // refreshes records that l is asked to open another connection, if it is still the current one.

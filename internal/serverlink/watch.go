@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/steady"
 )
 
@@ -147,7 +148,7 @@ func (l *link) checkLife(now time.Time, t *Periods) bool {
 	case now.Sub(heard) >= t.Ping && now.Sub(l.pinged) >= t.Ping:
 		l.mute = heard.Before(l.pinged)
 		l.pinged = now
-		l.post(newFrame(), opPing)
+		l.post(newFrame(), frames.Ping)
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/steady"
 )
 
@@ -140,7 +141,7 @@ func (l *link) fail(r *request, status int, message string) {
 	l.process.server.calls.Done(r.action, callstats.OfStatus(status), time.Now())
 	b := newFrame()
 	*b = appendFailure(*b, r, status, message)
-	l.post(b, opText)
+	l.post(b, frames.Text)
 }
 
 // reply sends an answer on the request's connection or, if that is closed, on the current one. The SDKs match answers by RequestId only.
@@ -151,7 +152,7 @@ func (l *link) reply(b *[]byte) {
 			to = current
 		}
 	}
-	to.send(b, opText)
+	to.send(b, frames.Text)
 }
 
 // heartbeat records a sign of life and answers 200 for any health. It passes only changes of the health to the core.
@@ -172,7 +173,7 @@ func (l *link) heartbeat(r *request) {
 
 	b := newFrame()
 	*b = appendOK(*b, r)
-	l.post(b, opText)
+	l.post(b, frames.Text)
 	switch {
 	case ended: // it seems so; but the heartbeat of a new process with the same id must not be lost
 		l.enqueueOwn(func(l *link) {

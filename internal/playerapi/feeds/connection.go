@@ -249,7 +249,7 @@ func (l *connection) close(code uint16) {
 }
 
 // drop closes the connection without waiting for the receiver.
-func (l *connection) drop() { socket.Drop(l.conn) }
+func (l *connection) drop() { frames.Drop(l.conn) }
 
 // receive reads one frame of the receiver.
 func (l *connection) receive(data []byte) {

@@ -1,8 +1,6 @@
 package socket
 
 import (
-	"crypto/tls"
-	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -70,12 +68,4 @@ func AppendCloseAnswer(b []byte, code uint16) []byte {
 		return Append(b, Close)
 	}
 	return Append(b, Close, []byte{byte(code >> 8), byte(code)})
-}
-
-// Drop ends a connection without waiting for the client, as closing TLS would.
-func Drop(c net.Conn) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	_ = c.Close() // fails if it is already closed
 }

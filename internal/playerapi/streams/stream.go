@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/jsonbody"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
@@ -224,7 +225,7 @@ func (s *stream) end(owed bool, code uint16) {
 }
 
 // drop ends the connection without waiting for the client.
-func (s *stream) drop() { socket.Drop(s.conn) }
+func (s *stream) drop() { frames.Drop(s.conn) }
 
 // sayBye tells the client when to come back, and closes the stream.
 func (s *stream) sayBye(after time.Duration) {
