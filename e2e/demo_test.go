@@ -61,17 +61,18 @@ func TestABusyPortNamesTheFlag(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	taken, free := l.Addr().String(), porttest.Free(t)
-	for flag, args := range map[string][]string{
-		" --listen": {"--listen", taken}, "--partner-listen": {"--listen", free, "--player-flow", "--partner-listen", taken}, "demo --listen": nil,
+	serve := func(flags ...string) []string {
+		return append([]string{"serve", "--dev", "--data", t.TempDir()}, flags...)
+	}
+	for _, args := range [][]string{
+		serve("--listen", taken), serve("--listen", free, "--player-flow", "--partner-listen", taken),
+		{"demo", "--listen", taken}, {"demo", "--cluster", "--listen", taken},
 	} {
-		args = append([]string{"serve", "--dev", "--data", t.TempDir()}, args...)
-		if command, ok := strings.CutPrefix(flag, "demo"); ok {
-			flag, args = command, []string{"demo", "--listen", taken}
-		}
 		cmd := exec.CommandContext(t.Context(), musterBinary, args...)
 		cmd.Env = cleanEnvironment()
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), taken) || !strings.Contains(string(out), "choose a free one with "+strings.TrimSpace(flag)+" ") {
+		flag := args[len(args)-2]
+		if err == nil || !strings.Contains(string(out), taken) || !strings.Contains(string(out), "choose a free one with "+flag+" ") {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}

@@ -26,24 +26,29 @@ type demoCluster struct {
 
 type demoNode struct {
 	dir, endpoint string
-	cmd           *exec.Cmd
+	process       *os.Process
+	ended         chan struct{}
 }
 
 // demoPatience limits each wait of the demo.
 const demoPatience = time.Minute
 
 // startCluster starts three nodes in directories below dir.
-func startCluster(ctx context.Context, first, dir string, out io.Writer) (c *demoCluster, err error) {
-	c = &demoCluster{out: out}
+func startCluster(ctx context.Context, first, dir string, out io.Writer) (_ *demoCluster, err error) {
+	c := &demoCluster{out: out}
 	defer func() {
 		if err != nil {
 			c.end()
 		}
 	}()
+	host, port, err := net.SplitHostPort(first)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: %w", first, err)
+	}
 	for i := range 3 {
 		listen := first
-		if i > 0 {
-			if listen, err = freeLoopback(); err != nil {
+		if i > 0 || port == "0" {
+			if listen, err = freeOn(host); err != nil {
 				return nil, err
 			}
 		}
@@ -71,8 +76,8 @@ func startCluster(ctx context.Context, first, dir string, out io.Writer) (c *dem
 	return c, err
 }
 
-func freeLoopback() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeOn(host string) (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +85,11 @@ func freeLoopback() (string, error) {
 }
 
 func startNode(dir, listen string, flags []string) (*demoNode, error) {
-	peers, err := freeLoopback()
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := freeOn(host)
 	if err != nil {
 		return nil, err
 	}
@@ -96,28 +105,37 @@ func startNode(dir, listen string, flags []string) (*demoNode, error) {
 		return nil, err
 	}
 	defer log.Close()
-	n := &demoNode{dir: dir, endpoint: "http://" + listen}
-	n.cmd = exec.Command(self, append([]string{"serve", "--dev", "--player-flow", "--data", dir, "--listen", listen, "--cluster-listen", peers}, flags...)...)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	if err := n.cmd.Start(); err != nil {
+	cmd := exec.Command(self, append([]string{"serve", "--dev", "--player-flow", "--data", dir, "--listen", listen, "--cluster-listen", peers}, flags...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a node: %w", err)
 	}
+	n := &demoNode{dir: dir, endpoint: "http://" + listen, process: cmd.Process, ended: make(chan struct{})}
+	go func() {
+		defer close(n.ended)
+		_ = cmd.Wait() // its log says how it ended
+	}()
 	return n, nil
 }
 
 func (n *demoNode) untilReady(ctx context.Context) error {
+	why := "did not become ready"
 	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		answer, err := http.Get(n.endpoint + "/readyz")
-		if err != nil {
-			continue
+		if err == nil {
+			_ = answer.Body.Close()
+			_, err = localdoor.NewClient(n.dir, nil, userName()) // another program may have the port
+			if err == nil && answer.StatusCode == http.StatusOK {
+				return nil
+			}
 		}
-		_ = answer.Body.Close()
-		if answer.StatusCode == http.StatusOK {
-			return nil
+		if n.over() {
+			why = "has ended"
+			break
 		}
 	}
 	log, _ := os.ReadFile(n.dir + ".log")
-	return errors.Join(ctx.Err(), fmt.Errorf("the node at %s did not become ready:\n%s", n.endpoint, log))
+	return errors.Join(ctx.Err(), fmt.Errorf("the node at %s %s:\n%s", n.endpoint, why, log))
 }
 
 func (n *demoNode) token(ctx context.Context) (string, error) {
@@ -162,24 +180,29 @@ func (c *demoCluster) killLeader(ctx context.Context) (command, state string, er
 }
 
 func (n *demoNode) kill() error {
-	if err := n.cmd.Process.Kill(); err != nil {
+	if err := n.process.Kill(); err != nil {
 		return err
 	}
-	_ = n.cmd.Wait() // it was killed
-	n.cmd = nil
+	<-n.ended
 	return nil
+}
+
+func (n *demoNode) over() bool {
+	select {
+	case <-n.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // end stops the remaining nodes.
 func (c *demoCluster) end() {
 	for _, n := range c.nodes {
-		if n.cmd == nil {
-			continue
+		if runtime.GOOS == "windows" || n.process.Signal(os.Interrupt) != nil {
+			_ = n.process.Kill() // the process may have ended
 		}
-		if runtime.GOOS == "windows" || n.cmd.Process.Signal(os.Interrupt) != nil {
-			_ = n.cmd.Process.Kill() // the process may have ended
-		}
-		_ = n.cmd.Wait() // its log says how it ended
+		<-n.ended
 	}
 }
 
