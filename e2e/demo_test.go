@@ -26,6 +26,21 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// The demo's programs find each other over IPv6, too.
+func TestDemoOnIPv6(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	l.Close()
+	cmd := exec.CommandContext(t.Context(), musterBinary, "demo", "--exit", "--listen", "[::1]:0")
+	cmd.Env = cleanEnvironment()
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "players, at [::1]:") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // The demo of a cluster continues after the leader is killed.
 func TestDemoCluster(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), musterBinary, "demo", "--cluster", "--exit", "--listen", porttest.Free(t)).CombinedOutput()

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,8 +150,8 @@ func (d *Demo) awaitStatus(ctx context.Context, want types.GameSessionStatus) er
 	if err != nil {
 		return err
 	}
-	d.show("aws gamelift describe-game-sessions --game-session-id ARN", "%s, %d of %d players, at %s:%d", d.session.Status,
-		aws.ToInt32(d.session.CurrentPlayerSessionCount), *d.session.MaximumPlayerSessionCount, *d.session.IpAddress, *d.session.Port)
+	d.show("aws gamelift describe-game-sessions --game-session-id ARN", "%s, %d of %d players, at %s", d.session.Status,
+		aws.ToInt32(d.session.CurrentPlayerSessionCount), *d.session.MaximumPlayerSessionCount, address(d.session.IpAddress, d.session.Port))
 	return nil
 }
 
@@ -161,11 +163,11 @@ func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSess
 	}
 	p := out.PlayerSession
 	d.show("aws gamelift create-player-session --game-session-id ARN --player-id "+name,
-		"%s is %s, at %s:%d", *p.PlayerSessionId, p.Status, *p.IpAddress, *p.Port)
+		"%s is %s, at %s", *p.PlayerSessionId, p.Status, address(p.IpAddress, p.Port))
 	if err := expect("player session", p.Status, types.PlayerSessionStatusReserved); err != nil {
 		return nil, err
 	}
-	client := d.clientCommand(ctx, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
+	client := d.clientCommand(ctx, "-address", address(p.IpAddress, p.Port),
 		"-player-session", *p.PlayerSessionId, "-name", name, "-script", script)
 	seen, err := client.Output()
 	if err != nil {
@@ -173,6 +175,11 @@ func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSess
 	}
 	d.show("arena-client -player-session … -name "+name, "%s", strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "\n      "))
 	return p, nil
+}
+
+// address is where players connect to.
+func address(ip *string, port *int32) string {
+	return net.JoinHostPort(*ip, strconv.Itoa(int(*port)))
 }
 
 func (d *Demo) clientCommand(ctx context.Context, flags ...string) *exec.Cmd {

@@ -23,7 +23,7 @@ func (d *Demo) whereIsMyFriend(ctx context.Context) error {
 		return fmt.Errorf("create-player-session: %w", err)
 	}
 	p := out.PlayerSession
-	client := d.clientCommand(ctx, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
+	client := d.clientCommand(ctx, "-address", address(p.IpAddress, p.Port),
 		"-player-session", *p.PlayerSessionId, "-name", "PlayerTwo", "-script", "west; say where is everybody?; wait joined PlayerThree; leave")
 	stdout, err := client.StdoutPipe()
 	if err != nil {
@@ -51,8 +51,8 @@ func (d *Demo) whereIsMyFriend(ctx context.Context) error {
 		return fmt.Errorf("describe-player-sessions: %d player sessions, none is %s", len(friend.PlayerSessions), *p.PlayerSessionId)
 	}
 	found := friend.PlayerSessions[at]
-	d.show("aws gamelift describe-player-sessions --player-id PlayerTwo", "where is my friend? %s, in %s at %s:%d",
-		found.Status, *found.GameSessionId, *found.IpAddress, *found.Port)
+	d.show("aws gamelift describe-player-sessions --player-id PlayerTwo", "where is my friend? %s, in %s at %s",
+		found.Status, *found.GameSessionId, address(found.IpAddress, found.Port))
 	return expect("player session", found.Status, types.PlayerSessionStatusActive)
 }
 

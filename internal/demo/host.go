@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +105,8 @@ func (d *Demo) awaitHost(ctx context.Context, what string, is func(*operator.Hos
 // serverProcess is an entry of the runtime configuration: a game server for players of this machine only.
 func (d *Demo) serverProcess(flags ...string) types.ServerProcess {
 	program := d.config.GameServer
-	words := append(append([]string{}, program[1:]...), append([]string{"-bind=127.0.0.1", "-port={port}"}, flags...)...)
+	service, _ := url.Parse(d.config.Endpoint) // has led to the service already
+	words := slices.Concat(program[1:], []string{"-bind=" + service.Hostname(), "-port={port}"}, flags)
 	return types.ServerProcess{
 		LaunchPath: aws.String(filepath.Base(program[0])), Parameters: aws.String(strings.Join(words, " ")), ConcurrentExecutions: aws.Int32(1),
 	}
