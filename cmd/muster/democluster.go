@@ -120,11 +120,12 @@ func startNode(dir, listen string, flags []string) (*demoNode, error) {
 
 func (n *demoNode) untilReady(ctx context.Context) error {
 	why := "did not become ready"
+	client := http.Client{Timeout: time.Second} // another program that has the port may never answer
 	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		answer, err := http.Get(n.endpoint + "/readyz")
+		answer, err := client.Get(n.endpoint + "/readyz")
 		if err == nil {
 			_ = answer.Body.Close()
-			_, err = localdoor.NewClient(n.dir, nil, userName()) // another program may have the port
+			_, err = localdoor.NewClient(n.dir, nil, userName()) // another program that has the port may answer
 			if err == nil && answer.StatusCode == http.StatusOK {
 				return nil
 			}
