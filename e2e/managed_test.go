@@ -170,16 +170,18 @@ func TestManagedFleetThroughKills(t *testing.T) {
 	const location = "custom-rack"
 	_, err = admin.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String(location)})
 	must(t, err)
-	created, err := admin.CreateFleet(ctx, &gamelift.CreateFleetInput{
-		Name: aws.String("arena"), BuildId: builds.Builds[0].BuildId, Locations: []types.LocationConfiguration{{Location: aws.String(location)}},
-		RuntimeConfiguration: &types.RuntimeConfiguration{ServerProcesses: []types.ServerProcess{
-			{LaunchPath: aws.String("/local/game/bin/server"), Parameters: aws.String("--port {port}"), ConcurrentExecutions: aws.Int32(1)},
-		}},
-	})
-	must(t, err)
-	fleet := created.FleetAttributes.FleetId
-	_, err = admin.UpdateFleetCapacity(ctx, &gamelift.UpdateFleetCapacityInput{FleetId: fleet, Location: aws.String(location), DesiredInstances: aws.Int32(1), MaxSize: aws.Int32(1)})
-	must(t, err)
+	createFleet := func() *string {
+		t.Helper()
+		created, err := admin.CreateFleet(ctx, &gamelift.CreateFleetInput{
+			Name: aws.String("arena"), BuildId: builds.Builds[0].BuildId, Locations: []types.LocationConfiguration{{Location: aws.String(location)}},
+			RuntimeConfiguration: &types.RuntimeConfiguration{ServerProcesses: []types.ServerProcess{
+				{LaunchPath: aws.String("/local/game/bin/server"), Parameters: aws.String("--port {port}"), ConcurrentExecutions: aws.Int32(1)},
+			}},
+		})
+		must(t, err)
+		return created.FleetAttributes.FleetId
+	}
+	fleet := createFleet()
 	dir := t.TempDir()
 	token := filepath.Join(dir, "join")
 	must(t, os.WriteFile(token, []byte(s.command("hosts", "join-token", "--location", location, "--data", s.data, "--listen", s.address)), 0o600))
@@ -215,11 +217,16 @@ func TestManagedFleetThroughKills(t *testing.T) {
 	restart()
 	p := &place{service: s, fleet: *fleet, location: location}
 	s.client = admin
-	waittest.Until(t, "the fleet to be ACTIVE", func() bool {
+	status := func(fleet *string) types.FleetStatus {
+		t.Helper()
 		out, err := admin.DescribeFleetAttributes(ctx, &gamelift.DescribeFleetAttributesInput{FleetIds: []string{*fleet}})
 		must(t, err)
-		return out.FleetAttributes[0].Status == types.FleetStatusActive
-	})
+		if len(out.FleetAttributes) == 0 {
+			return ""
+		}
+		return out.FleetAttributes[0].Status
+	}
+	waittest.Until(t, "the fleet to be ACTIVE", func() bool { return status(fleet) == types.FleetStatusActive })
 	if n := v.count() - before; n > whole*3/2 {
 		t.Errorf("the fetch of %d bytes took %d on the wire: it did not go on where it was", whole, n)
 	}
@@ -228,4 +235,12 @@ func TestManagedFleetThroughKills(t *testing.T) {
 	if codes := p.eventsOf(); !slices.Contains(codes, "FLEET_STATE_DOWNLOADING") || !slices.Contains(codes, "FLEET_STATE_ACTIVE") {
 		t.Errorf("events %v", codes)
 	}
+
+	// It is deleted as Terraform does it, with its host and its game session. The host serves the next fleet.
+	_, err = admin.DeleteFleet(ctx, &gamelift.DeleteFleetInput{FleetId: fleet})
+	must(t, err)
+	waittest.Until(t, "the fleet to be gone", func() bool { return status(fleet) == "" })
+	s.untilGameSession(*game.GameSessionId, types.GameSessionStatusTerminated)
+	next := createFleet()
+	waittest.Until(t, "the next fleet to be ACTIVE", func() bool { return status(next) == types.FleetStatusActive })
 }
