@@ -132,22 +132,15 @@ belong to the cloud's own endpoints: the SDK for JavaScript refuses them togethe
 
 ## Terraform
 
-` + "```hcl" + `
-provider "aws" {
-  region = "us-east-1"
-  endpoints {
-    gamelift = "https://muster.example.com"
-    sts      = "https://muster.example.com"
-  }
-}
-` + "```" + `
+[Moving from GameLift](guide/from-gamelift.md#terraform) has the provider block and what to change in a configuration. On 2026-11-27 these ran against a service with a host:
 
-Release 1.60 of the provider was run; later ones were read only. Release 1.60 cannot set the endpoint of GameLift itself.
+- the GameLift resources of release 1.60 of the provider, in a program that set GameLift's endpoint, which this release cannot do by itself;
+- those of release 6, rebuilt from their source with the same calls, waits and SDK, under OpenTofu 1.10.10. Release 6 itself was not run.
 
-- ` + "`aws_gamelift_alias` and `aws_gamelift_build`" + ` work. The service does not read the ` + "`storage_location`" + ` of a build: push a build that hosts are to run with ` + "`muster build push`" + ` and use its id.
-- ` + "`aws_gamelift_game_session_queue`" + ` works with ` + "`timeout_in_seconds`" + `: without it the provider sends 0, which is refused.
-- ` + "`aws_gamelift_fleet`" + ` creates fleets of builds only, without locations, and waits until the fleet is ACTIVE. Meanwhile call CreateFleetLocations and UpdateFleetCapacity to give it hosts. Leave
-  ` + "`ec2_inbound_permission`" + ` out.
-- ` + "`aws_gamelift_game_server_group`" + ` does not work, because the provider asks EC2 Auto Scaling about it.
+Everything was created, changed, imported, replaced and destroyed, also a fleet with players. A plan after each of these found no difference, except for the storage location of an imported build and the
+runtime configuration of an imported fleet, which the provider does not read.
+
+- ` + "`aws_gamelift_alias`, `aws_gamelift_game_session_queue` and `aws_gamelift_build`" + ` work. ` + "`aws_gamelift_fleet`" + ` works for fleets of builds, without ` + "`ec2_inbound_permission`" + `.
+- ` + "`aws_gamelift_game_server_group`" + ` does not work, because the provider asks EC2 Auto Scaling about it. ` + "`aws_gamelift_script` and `aws_gamelift_container_fleet`" + ` are refused.
 - The provider has no resources for locations, Anywhere fleets, rule sets and matchmaking configurations. [Moving from GameLift](guide/from-gamelift.md) has the commands.
 `
