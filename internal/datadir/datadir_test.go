@@ -574,3 +574,23 @@ func TestCrashWhileJoining(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A vote that could not be recorded does not count as recorded, so that the node tries again.
+func TestVoteThatCannotBeRecorded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	n, err := OpenNode(Options{Dir: dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	file := filepath.Join(dir, memberFile)
+	if err := errors.Join(os.Rename(file, file+".away"), os.MkdirAll(filepath.Join(file, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.SetVoted(); err == nil || n.Voted() {
+		t.Errorf("%v, recorded: %v", err, n.Voted())
+	}
+	if err := errors.Join(os.RemoveAll(file), n.SetVoted()); err != nil || !n.Voted() {
+		t.Errorf("later: %v, recorded: %v", err, n.Voted())
+	}
+}

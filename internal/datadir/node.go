@@ -304,8 +304,11 @@ func (n *Node) Voted() bool { return n.voted.Load() }
 // SetVoted records that the node has a vote.
 func (n *Node) SetVoted() error {
 	n.member.Voted = true
+	if err := n.member.write(n.options.Dir); err != nil {
+		return err
+	}
 	n.voted.Store(true)
-	return n.member.write(n.options.Dir)
+	return nil
 }
 
 // CheckState compares the state with the other parts.
