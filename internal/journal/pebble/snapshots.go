@@ -22,9 +22,6 @@ import (
 const (
 	snapshotSuffix  = ".snapshot"
 	temporarySuffix = ".tmp"
-	// snapshotSyncBytes is how much unsynced snapshot data may accumulate. A single sync of hundreds of megabytes would
-	// delay the syncs of appends.
-	snapshotSyncBytes = 1 << 20
 )
 
 // snapshots is the directory of snapshot files. It does not use the database's guarded file system, because a failed
@@ -101,7 +98,8 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Wri
 // save calls goOn between writes, and stops when that returns an error.
 func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	temporary := s.path(at) + temporarySuffix
-	if err := s.writeFile(temporary, at, installation, goOn, write); err != nil {
+	err := snapshot.WriteFile(s.files, temporary, func(out io.Writer) error { return snapshot.Write(out, at, installation, goOn, write) })
+	if err != nil {
 		_ = s.files.Remove(temporary)
 		return err
 	}
@@ -120,23 +118,6 @@ func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, w
 	s.latest.Store(at)
 	s.removeOlder(at)
 	return nil
-}
-
-func (s *snapshots) writeFile(name string, at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) (err error) {
-	file, err := s.files.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	synced := vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: snapshotSyncBytes})
-	defer func() {
-		if closeErr := synced.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if err := snapshot.Write(synced, at, installation, goOn, write); err != nil {
-		return err
-	}
-	return synced.Sync()
 }
 
 // removeOlder ignores errors: a file that cannot be removed (on Windows, while it is being read) is removed with the next

@@ -25,7 +25,6 @@ import (
 const (
 	snapshotSuffix  = ".snapshot"
 	temporarySuffix = ".tmp"
-	snapshotSync    = 1 << 20 // bytes of a snapshot that may wait to be written to disk, as in journal/pebble
 	metaMagic       = "MUSTRFS1"
 	metaFixed       = len(metaMagic) + 8 + 8 + 8 + 4
 	streamHead      = 8 + 8 // of a snapshot's payload: magic and entry number
@@ -170,7 +169,12 @@ func (s *snapshots) save(at place, conf members, installation uuid.UUID, goOn fu
 func (s *snapshots) store(at place, conf members, fill func(io.Writer) error, check func(saved) error) error {
 	name := snapshotName(at.index, at.term)
 	temporary := name + temporarySuffix
-	err := s.writeFile(temporary, at, conf, fill)
+	err := snapshot.WriteFile(s.files, s.path(temporary), func(out io.Writer) error {
+		if _, err := out.Write(encodeMeta(at, conf)); err != nil {
+			return err
+		}
+		return fill(out)
+	})
 	if err == nil && check != nil {
 		err = s.checked(temporary, check)
 	}
@@ -179,26 +183,6 @@ func (s *snapshots) store(at place, conf members, fill func(io.Writer) error, ch
 		return err
 	}
 	return s.adopt(temporary, name)
-}
-
-func (s *snapshots) writeFile(name string, at place, conf members, fill func(io.Writer) error) (err error) {
-	file, err := s.files.Create(s.path(name), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	synced := vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: snapshotSync})
-	defer func() {
-		if closeErr := synced.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if _, err := synced.Write(encodeMeta(at, conf)); err != nil {
-		return err
-	}
-	if err := fill(synced); err != nil {
-		return err
-	}
-	return synced.Sync()
 }
 
 func (s *snapshots) checked(name string, check func(saved) error) error {

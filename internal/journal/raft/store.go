@@ -258,8 +258,6 @@ func (s *store) clear() error {
 	return nil
 }
 
-// Each value of the stable store is preceded by a checksum over key and value.
-
 func (s *store) close() error {
 	s.db.StopWaiting()
 	s.writing.Lock()

@@ -73,7 +73,7 @@ func (s *store) get(key []byte, size int) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// Set implements raft.StableStore.
+// Set implements raft.StableStore. Each value is preceded by a checksum over key and value.
 func (s *store) Set(key, value []byte) error {
 	stored := binary.LittleEndian.AppendUint32(nil, stableSum(key, value))
 	return s.put(stableKey(key), append(stored, value...))

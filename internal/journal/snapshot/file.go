@@ -5,10 +5,32 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/journal"
 )
+
+// syncBytes is how much unsynced data of a snapshot may accumulate. A single sync of hundreds of megabytes would delay the syncs of appends.
+const syncBytes = 1 << 20
+
+// WriteFile creates a file with what fill writes, and syncs it. After an error, the caller removes the file.
+func WriteFile(files vfs.FS, path string, fill func(io.Writer) error) (err error) {
+	file, err := files.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	synced := vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: syncBytes})
+	defer func() {
+		if closeErr := synced.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := fill(synced); err != nil {
+		return err
+	}
+	return synced.Sync()
+}
 
 // File is the payload of a snapshot file. Its errors name the file; if the bytes are not a complete snapshot, the error is a
 // *journal.Damaged.
