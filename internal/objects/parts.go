@@ -1,8 +1,10 @@
 package objects
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/buildfiles"
@@ -26,6 +28,21 @@ type Parts interface {
 
 	// Sweep removes old uploads, and content that no build needs and that is older than keepFor. manifests returns the manifests of all builds.
 	Sweep(ctx context.Context, now time.Time, manifests func() ([]buildfiles.Digest, error)) (Swept, error)
+}
+
+// InMemory returns content for the result of Open. Its first Close calls closed.
+func InMemory(content []byte, closed func()) io.ReadSeekCloser {
+	return &inMemory{bytes.NewReader(content), sync.OnceFunc(closed)}
+}
+
+type inMemory struct {
+	*bytes.Reader
+	closed func()
+}
+
+func (x *inMemory) Close() error {
+	x.closed()
+	return nil
 }
 
 // Local is Parts with a Store as the only place.

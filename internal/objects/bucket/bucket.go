@@ -188,17 +188,7 @@ func (b *Bucket) Open(ctx context.Context, d buildfiles.Digest) (io.ReadSeekClos
 		}
 		return nil, err
 	}
-	return &passed{Reader: bytes.NewReader(content), close: sync.OnceFunc(func() { <-b.passing })}, nil
-}
-
-type passed struct {
-	*bytes.Reader
-	close func()
-}
-
-func (p *passed) Close() error {
-	p.close()
-	return nil
+	return objects.InMemory(content, func() { <-b.passing }), nil
 }
 
 // read returns content, and checks it against its digest.

@@ -7,7 +7,6 @@
 package copies
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -123,18 +122,7 @@ func (c *Copies) Open(ctx context.Context, d buildfiles.Digest) (io.ReadSeekClos
 	if err := c.Store.Put(d, content); err != nil {
 		c.Log.Debug("part of a build is passed on without being stored", "digest", d.String(), "error", err)
 	}
-	return &passed{Reader: bytes.NewReader(content), close: sync.OnceFunc(func() { <-c.passing })}, nil
-}
-
-// passed is content in memory.
-type passed struct {
-	*bytes.Reader
-	close func()
-}
-
-func (p *passed) Close() error {
-	p.close()
-	return nil
+	return objects.InMemory(content, func() { <-c.passing }), nil
 }
 
 // Sweep implements objects.Parts. Each node sweeps its own disk, according to the shared state.
