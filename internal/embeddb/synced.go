@@ -66,7 +66,9 @@ func ReadSynced(files vfs.FS, path string) (s Synced, err error) {
 
 // SyncedFile is the open file. Its errors are logged once and stop nothing: without it, the journal is as safe but detects fewer losses.
 type SyncedFile struct {
-	log *slog.Logger
+	files vfs.FS
+	path  string
+	log   *slog.Logger
 
 	mu   sync.Mutex // also guards against a close while a snapshot is finishing
 	file vfs.File   // nil: it cannot be written
@@ -75,7 +77,7 @@ type SyncedFile struct {
 
 // OpenSynced opens the file for writing and creates it if necessary.
 func OpenSynced(files vfs.FS, path string, log *slog.Logger) *SyncedFile {
-	s := &SyncedFile{log: log}
+	s := &SyncedFile{files: files, path: path, log: log}
 	file, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		s.file = file
@@ -119,14 +121,17 @@ func (s *SyncedFile) Close() {
 	}
 }
 
-// check is called with mu held.
+// check is called with mu held. It removes a file that can no longer be written, because Raft's log may become shorter than the file says.
 func (s *SyncedFile) check(err error) {
 	if err == nil {
 		return
 	}
-	s.log.Warn("the service can no longer record how far the journal is synced: a loss at the end of the journal may go undetected", "error", err)
 	if s.file != nil {
 		_ = s.file.Close()
 		s.file = nil
 	}
+	if removeErr := s.files.Remove(s.path); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr, SyncDir(s.files, s.files.PathDir(s.path)))
+	}
+	s.log.Warn("the service can no longer record how far the journal is synced: a loss at the end of the journal may go undetected", "error", err)
 }
