@@ -329,3 +329,35 @@ func TestPlacementNumbersAreNotRepeated(t *testing.T) {
 		t.Errorf("after the restart a placement has the number %d, the last one before had %d", got, had)
 	}
 }
+
+// TestOnlyRoutesReplan: a waiting placement keeps its place when something of its fleet or alias changes that does not matter to it, and
+// chooses again when the cost or the route changes. There may be a million of them.
+func TestOnlyRoutesReplan(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{Timeout: 10 * time.Minute})
+	w.must(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Name: "a", Fleet: testFleet}})
+	w.start(placement.Placement{ID: "p"})
+	w.advance(time.Second)
+	text, cost := "changed", "1.5"
+	for _, each := range []struct {
+		what  string
+		cmd   kernel.Command
+		waits bool
+	}{
+		{"the description of the fleet", &hosting.UpdateFleetAttributes{ID: testFleet, Description: &text}, true},
+		{"its cost", &hosting.UpdateFleetAttributes{ID: testFleet, Cost: &cost}, false},
+		{"the description of the alias", &hosting.UpdateAlias{ID: "alias-1", Description: &text}, true},
+		{"its route", &hosting.UpdateAlias{ID: "alias-1", Route: &hosting.Route{Terminal: true, Message: "closed"}}, false},
+	} {
+		w.must(each.cmd)
+		p := w.placement("p")
+		if _, waits := p.Waits(); waits != each.waits {
+			t.Errorf("after a change of %s the placement waits for a process: %v, want %v", each.what, waits, each.waits)
+		}
+		w.advance(time.Second)
+		p = w.placement("p")
+		if _, waits := p.Waits(); !waits {
+			t.Errorf("a second after a change of %s the placement does not wait for a process", each.what)
+		}
+	}
+}

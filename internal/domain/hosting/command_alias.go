@@ -113,7 +113,9 @@ func (cmd *UpdateAlias) Decide(k *kernel.Tx) error {
 		r.Phase, r.Why = fleet.RolloutUndone, r.Why+"; UpdateAlias set another route meanwhile"
 		t.Emit(&RolloutChanged{r})
 	}
-	t.replanAll(t.Now)
+	if cmd.Route != nil {
+		t.replanAll(t.Now)
+	}
 	cmd.Alias = a
 	return nil
 }

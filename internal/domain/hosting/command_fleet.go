@@ -224,7 +224,9 @@ func (cmd *UpdateFleetAttributes) Decide(k *kernel.Tx) error {
 	}
 	protectionChanged, was := f.FullProtection != old.FullProtection, protection(old.FullProtection)
 	t.Emit(&FleetChanged{f})
-	t.replanAll(t.Now)
+	if cmd.Cost != nil {
+		t.replanAll(t.Now)
+	}
 	if protectionChanged {
 		t.fleetEvent(f.ID, "FLEET_NEW_GAME_SESSION_PROTECTION_POLICY_UPDATED",
 			"New game session protection policy changed from "+was+" to "+protection(f.FullProtection))
