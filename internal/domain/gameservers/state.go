@@ -178,6 +178,14 @@ func (s *Records) InstancesOf(group, after string, yield func(id string) bool) {
 	m.instances.Ascend(after, func(id string, _ int) bool { return id == after || yield(id) })
 }
 
+// HasInstance reports whether a group has a game server on an instance.
+func (s *Records) HasInstance(group, id string) (there bool) {
+	if m := s.groups[group]; m != nil {
+		_, there = m.instances.Get(id)
+	}
+	return there
+}
+
 // Restore rebuilds the indexes from the records, after a snapshot was loaded.
 func (s *Records) Restore() {
 	s.Groups.Restore()

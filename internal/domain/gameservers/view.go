@@ -54,9 +54,7 @@ func (v *View) GameServerInstances(group, after string, wanted []string, limit i
 		return nil, err
 	}
 	for _, id := range wanted {
-		there := false
-		v.c.Records.InstancesOf(group, "", func(x string) bool { there = x == id; return !there })
-		if !there {
+		if !v.c.Records.HasInstance(group, id) {
 			return nil, domain.Refuse(domain.NotFound, "instance %s has no game server in group %s", id, group)
 		}
 		page = append(page, id)
