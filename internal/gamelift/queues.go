@@ -75,7 +75,12 @@ func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.Updat
 
 // DeleteGameSessionQueue removes a queue. Placements that wait in it fail.
 func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.DeleteGameSessionQueueInput) (*gamelift.DeleteGameSessionQueueOutput, error) {
-	return &gamelift.DeleteGameSessionQueueOutput{}, s.engine.Do(ctx, &hosting.DeleteQueue{Name: lastPart(*in.Name)})
+	for {
+		cmd := hosting.DeleteQueue{Name: lastPart(*in.Name)}
+		if err := s.engine.Do(ctx, &cmd); err != nil || !cmd.Left {
+			return &gamelift.DeleteGameSessionQueueOutput{}, err
+		}
+	}
 }
 
 // DescribeGameSessionQueues shows the named queues that exist, or all of them, ordered by name.

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/waittest"
 )
 
@@ -177,6 +179,9 @@ func TestDeleteQueue(t *testing.T) {
 	h := newHall(t, time.Hour)
 	h.queue("q", h.anywhere(), nil)
 	must(h.place("q", "p1", nil))(t)
+	for i := range 1500 { // more than one command ends
+		h.do(&hosting.StartPlacement{Placement: placement.Placement{ID: fmt.Sprint("more-", i), Queue: "q", PlayersMax: 2}})
+	}
 	must(h.sdk.DeleteGameSessionQueue(t.Context(), &gamelift.DeleteGameSessionQueueInput{Name: aws.String("q")}))(t)
 	if p := h.placed("p1"); p.Status != types.GameSessionPlacementStateFailed || p.EndTime == nil {
 		t.Errorf("its placement: got %+v", p)

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -271,6 +272,34 @@ func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	w.serverAt("custom-a", "s1")
+}
+
+// TestCrowdedQueueIsDeletedInSteps: no command ends more than a thousand placements, and the queue goes with the last of them.
+func TestCrowdedQueueIsDeletedInSteps(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	for i := range 2500 {
+		w.start(placement.Placement{ID: fmt.Sprint("p", i)})
+	}
+	for _, left := range []bool{true, true, false} {
+		cmd := hosting.DeleteQueue{Name: "q"}
+		w.must(&cmd)
+		ended := 0
+		for _, e := range w.events {
+			if _, ok := e.(*hosting.PlacementEnded); ok {
+				ended++
+			}
+		}
+		v := w.cell.View()
+		if _, there := v.Queue("q"); cmd.Left != left || there != left || ended > 1000 {
+			t.Fatalf("after a step: left is %v, want %v; the queue exists: %v; %d placements ended", cmd.Left, left, there, ended)
+		}
+	}
+	for _, id := range []string{"p0", "p1500", "p2499"} {
+		if p := w.placement(id); p.Status != placement.Failed {
+			t.Errorf("placement %s is %s", id, p.Status)
+		}
+	}
 }
 
 // A terminal alias may be a queue's destination: it is passed over as long as it resolves to no fleet.

@@ -158,8 +158,17 @@ func (cmd *UpdateQueue) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteQueue removes a queue; its pending placements fail.
-type DeleteQueue struct{ Name string }
+// DeleteQueue removes a queue; its pending placements fail. If there are many of them, it ends some, and its caller repeats it until none is left:
+// the end of a placement may be that of a match with its tickets, and one journal entry cannot hold the ends of hundreds of thousands.
+type DeleteQueue struct {
+	Name string
+
+	// Result
+	Left bool // placements were still pending, so the queue is still there
+}
+
+// deleteStep is the most placements that one DeleteQueue ends.
+const deleteStep = 1000
 
 func (cmd *DeleteQueue) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -168,11 +177,17 @@ func (cmd *DeleteQueue) Decide(k *kernel.Tx) error {
 	}
 	var pending []placement.Ref
 	t.Placements.PendingIn(cmd.Name, func(r placement.Ref, _ *placement.Placement) bool {
-		pending = append(pending, r)
-		return true
+		cmd.Left = len(pending) == deleteStep
+		if !cmd.Left {
+			pending = append(pending, r)
+		}
+		return !cmd.Left
 	})
 	for _, r := range pending {
 		t.endPlacement(r, placement.Failed)
+	}
+	if cmd.Left {
+		return nil
 	}
 	t.Emit(&QueueRemoved{cmd.Name})
 	return nil
