@@ -1,8 +1,6 @@
 package agentlink
 
 import (
-	"strings"
-
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -16,14 +14,14 @@ func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload,
 	if s.config.LogUpload == nil {
 		return nil, &failure{404, "this installation keeps no logs of game sessions"}
 	}
-	id := r.GameSessionID
-	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
-		id = tail
+	id, isARN := session.CutARN(r.GameSessionID)
+	if !isARN {
+		id = session.ID(r.GameSessionID)
 	}
 	if id == "" { // it ended before the session was active
 		if err := s.engine.Read(s.ctx, func(v *cell.View) error {
 			p, _ := v.Process(l.key(r.ProcessID))
-			id = p.Game
+			id = session.ID(p.Game)
 			return nil
 		}); err != nil {
 			return nil, err
@@ -32,7 +30,7 @@ func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload,
 	if id == "" {
 		return nil, &failure{404, "this process had no game session"}
 	}
-	g, err := s.engine.GameSession(s.ctx, session.ID(id))
+	g, err := s.engine.GameSession(s.ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (s *Server) activated(id session.ID) {
 }
 
 func sessionOf(g *session.GameSession) *agentproto.NotifyGameSessionActivated {
-	return &agentproto.NotifyGameSessionActivated{ProcessID: g.ProcessID, GameSessionID: "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)}
+	return &agentproto.NotifyGameSessionActivated{ProcessID: g.ProcessID, GameSessionID: g.ID.ARN(g.Region)}
 }
 
 // endedFor makes the agent end a process that the service has given up and that may still be running. An agent that reported the end itself no longer

@@ -47,7 +47,7 @@ func (r *reserver) reserve(ctx context.Context) (err error) {
 	return err
 }
 
-func arnOf(g localGame) string { return "arn:aws:gamelift:" + region + "::gamesession/" + string(g.id) }
+func arnOf(g localGame) string { return g.id.ARN(region) }
 
 // writers are reservers at several nodes. They call on a schedule and record the times of their answers.
 type writers struct {

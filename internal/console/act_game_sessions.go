@@ -22,7 +22,7 @@ var gameSessionActions = []*action{{
 		}
 		f.Title = "End game session " + tail(g.ID)
 		f.Effect = "It ends for all of its players: " + plural.Of(g.SeatsHeld, "seat is", "seats are") + " taken. It cannot be undone."
-		f.Confirm, f.arn = tail(g.ID), gameSessionARN(&g)
+		f.Confirm, f.arn = tail(g.ID), g.ID.ARN(g.Region)
 		f.Fields = []*field{
 			{Name: "mode", Label: "How", Kind: oneOf, Required: true, Value: endByServer, Choices: []pick{
 				{endByServer, "ask the game server to end it"}, {endByForce, "now, and have the host's agent kill the server process"},
@@ -47,8 +47,3 @@ const (
 
 // tail returns the last part of a game session's id, the part that people use.
 func tail(id session.ID) string { return string(id)[strings.LastIndexByte(string(id), '/')+1:] }
-
-// gameSessionARN returns the id for the service API.
-func gameSessionARN(g *session.GameSession) string {
-	return "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)
-}

@@ -35,7 +35,7 @@ func queueARN(q *placement.Queue) *string {
 // gameSessionARN returns a game session's id in the form that clients know. Unlike in all other ARNs, the account part
 // is empty.
 func gameSessionARN(region string, id session.ID) *string {
-	return makeARN(region, "", "gamesession/", string(id))
+	return new(id.ARN(region))
 }
 
 // lastPart returns the id in an ARN; an id is returned unchanged.

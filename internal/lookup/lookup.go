@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -103,8 +104,8 @@ func (f *Finder) Find(ctx context.Context, s Search, yield func(Object) bool) er
 // exactKinds returns the id in a text, without what stands before it in an ARN, and the kinds of objects that it may be that are found by their exact ids.
 func exactKinds(s *Search) (id string, kinds []string) {
 	id = s.Text
-	if _, game, ok := strings.Cut(id, ":gamesession/"); ok {
-		return game, []string{"game-session"}
+	if game, ok := session.CutARN(id); ok {
+		return string(game), []string{"game-session"}
 	}
 	if strings.HasPrefix(id, "arn:") {
 		id = id[strings.LastIndexByte(id, '/')+1:]

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // document is an event in the format of the event bus, with the detail of its kind. The members are in the order of the
@@ -64,7 +65,7 @@ func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
 	if p.Status == placement.Fulfilled {
 		x := &d.Detail
 		x.Port, x.IPAddress, x.DNSName, x.GameSessionRegion = strconv.Itoa(int(p.Port)), p.IPAddress, p.DNSName, p.Location
-		x.GameSessionARN = "arn:aws:gamelift:" + p.GameRegion + "::gamesession/" + p.Game
+		x.GameSessionARN = session.ID(p.Game).ARN(p.GameRegion)
 		for _, player := range p.Players {
 			x.PlacedPlayerSessions = append(x.PlacedPlayerSessions, placed{player.Player, player.ID.String()})
 		}

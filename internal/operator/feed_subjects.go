@@ -199,8 +199,8 @@ func (s *feedScope) process(ctx context.Context, id string) error {
 }
 
 func (s *feedScope) gameSession(ctx context.Context, id string) error {
-	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
-		id = tail
+	if game, ok := session.CutARN(id); ok {
+		id = string(game)
 	}
 	s.changes("game session", id, ever)
 	return s.game(ctx, session.ID(id), true)

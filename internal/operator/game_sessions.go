@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -16,8 +15,8 @@ const playersMax = 500
 
 // explainGameSession explains a game session, given its ARN or the part after "gamesession/".
 func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation, error) {
-	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
-		id = tail
+	if game, ok := session.CutARN(id); ok {
+		id = string(game)
 	}
 	g, err := d.engine.GameSession(ctx, session.ID(id))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
@@ -133,8 +132,8 @@ func logsQuery(r *http.Request) (lines int, follow bool, err error) {
 
 // logged finds the process to which an id refers.
 func (d *Door) logged(ctx context.Context, id string) (p loggedProcess, err error) {
-	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
-		g, err := d.engine.GameSession(ctx, session.ID(tail))
+	if game, ok := session.CutARN(id); ok {
+		g, err := d.engine.GameSession(ctx, game)
 		if err != nil {
 			return p, err
 		}

@@ -214,7 +214,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 func appendUpdateGameSession(b []byte, g *session.GameSession, reason, ticket string) []byte {
 	b = slices.Grow(b, 768+len(g.Data)+len(g.MatchmakerData))
 	b = append(b, `{"Action":"`+pushUpdateGameSession+`"`...)
-	b = appendMember(b, `,"GameSession":{"GameSessionId":`, gameARN(g.Region, g.ID))
+	b = appendMember(b, `,"GameSession":{"GameSessionId":`, g.ID.ARN(g.Region))
 	b = appendMember(b, `,"Name":`, g.Name)
 	b = appendMember(b, `,"FleetId":`, g.FleetID)
 	b = appendNumber(b, `,"MaximumPlayerSessionCount":`, int64(g.PlayersMax))

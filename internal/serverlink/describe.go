@@ -126,7 +126,7 @@ func toPlayerSessions(page ...hosting.PlayerSession) []playerSession {
 	for i := range page {
 		p := &page[i]
 		out[i] = playerSession{
-			player: p.Player, id: p.ID.String(), gameSession: gameARN(p.Region, p.GameID), fleet: p.FleetID, data: p.Data,
+			player: p.Player, id: p.ID.String(), gameSession: p.GameID.ARN(p.Region), fleet: p.FleetID, data: p.Data,
 			ipAddress: p.IPAddress, dnsName: p.DNSName, port: int(p.Port), created: p.Created, ended: p.Ended, status: p.Status.String(),
 		}
 	}

@@ -212,20 +212,10 @@ func (l *link) certificate(ctx context.Context, b []byte, r *request) ([]byte, e
 	return appendCertificate(b, r, path, p.key.Compute), err
 }
 
-const (
-	arnLead = "arn:aws:gamelift:"
-	arnGame = "gamesession/"
-)
-
-// gameARN returns a game session's id in the form that clients know.
-func gameARN(region string, id session.ID) string {
-	return arnLead + region + "::" + arnGame + string(id)
-}
-
 // gameID extracts the id from an ARN. Any other text yields an id that does not exist.
 func gameID(arn string) session.ID {
-	_, id, _ := strings.Cut(arn, arnGame)
-	return session.ID(id)
+	id, _ := session.CutARN(arn)
+	return id
 }
 
 // playerID parses a player session id. If the service cannot have issued it, the error is "not found".

@@ -104,7 +104,7 @@ func TestTermination(t *testing.T) {
 		t.Errorf("process ended for reason %d", p.EndReason)
 	}
 	s = s.again() // it still runs, and comes back: a survivor
-	s.fails(s.SetPolicy(background, gameARN(testRegion, g.ID), "DENY_ALL"), 400)
+	s.fails(s.SetPolicy(background, g.ID.ARN(testRegion), "DENY_ALL"), 400)
 	s.push("TerminateProcess")
 	s.ok(s.Heartbeat(background, true))
 	s.noPush()
@@ -123,7 +123,7 @@ func TestNeverActivated(t *testing.T) {
 	if got := w.game(g.ID).Status; got != session.Terminated {
 		t.Errorf("game session is %s", got)
 	}
-	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
+	s.fails(s.ActivateGameSession(background, g.ID.ARN(testRegion)), 400)
 }
 
 func TestNeverReady(t *testing.T) {
@@ -153,8 +153,8 @@ func TestSurvivor(t *testing.T) {
 	s = s.again()
 	s.ok(s.Heartbeat(background, true)) // heartbeats are answered with 200
 	s.push("TerminateProcess")
-	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
-	s.fails(describeError(s, linkclient.PlayerQuery{GameSessionId: gameARN(testRegion, g.ID)}), 400)
+	s.fails(s.ActivateGameSession(background, g.ID.ARN(testRegion)), 400)
+	s.fails(describeError(s, linkclient.PlayerQuery{GameSessionId: g.ID.ARN(testRegion)}), 400)
 	s.noPush() // once for a connection
 	w.passLinks(w.config.Periods.Evict + time.Second)
 	if code := s.ended(); code != 1000 {
@@ -196,7 +196,7 @@ func TestSameProcessID(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
-	arn := gameARN(testRegion, g.ID)
+	arn := g.ID.ARN(testRegion)
 
 	second := w.connect("p") // a second process took the id while the first had a session
 	second.ok(second.Activate(background, 7778))
@@ -301,7 +301,7 @@ func TestDeregisteredCompute(t *testing.T) {
 	g := s.host(1)
 	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: testCompute})
 	s.push("TerminateProcess")
-	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
+	s.fails(s.ActivateGameSession(background, g.ID.ARN(testRegion)), 400)
 	s.ok(s.Heartbeat(background, true))
 }
 
@@ -314,7 +314,7 @@ func TestLies(t *testing.T) {
 	})
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(2)
-	arn := gameARN(testRegion, g.ID)
+	arn := g.ID.ARN(testRegion)
 	before := w.door.Stats().Garbage
 	garbage := []string{"", "{", "null", `"text"`, "[]", `{"Action":"HeartbeatServerProcess"}`, `{"Action":"HeartbeatServerProcess","RequestId":""}`,
 		strings.Repeat("[", 1000), "\x00\xff", `{"Action":"CreateGameSession","RequestId":"1"}`, `{"Action":"TerminateProcess","RequestId":"1"}`}
@@ -374,7 +374,7 @@ func TestStuckReader(t *testing.T) {
 	}
 	block := make(chan struct{})
 	for i := range 250 { // 100 kB each; no socket buffers take all of them
-		s.Go("DescribePlayerSessions", linkclient.GameSessionMembers(gameARN(testRegion, g.ID)), func(linkclient.Answer, error) {
+		s.Go("DescribePlayerSessions", linkclient.GameSessionMembers(g.ID.ARN(testRegion)), func(linkclient.Answer, error) {
 			if i == 0 {
 				<-block
 			}

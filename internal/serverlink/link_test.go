@@ -318,8 +318,8 @@ func TestRefreshConnection(t *testing.T) {
 		t.Errorf("got %+v and %+v", first.fresh, again.fresh)
 	}
 	next := s.again(secure, func(o *linkclient.Options) { o.Token = again.fresh.AuthToken })
-	s.ok(s.SetPolicy(background, gameARN(testRegion, g.ID), "DENY_ALL"))
-	next.ok(next.SetPolicy(background, gameARN(testRegion, g.ID), "ACCEPT_ALL"))
+	s.ok(s.SetPolicy(background, g.ID.ARN(testRegion), "DENY_ALL"))
+	next.ok(next.SetPolicy(background, g.ID.ARN(testRegion), "ACCEPT_ALL"))
 	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	next.push("TerminateProcess") // pushes go to the new one
 	next.noPush()
@@ -360,7 +360,7 @@ func TestReconnect(t *testing.T) {
 	w.pass(w.cell.Hosting.LinkGrace / 2)
 	next := s.again()
 	next.noPush()
-	next.ok(next.AcceptPlayer(background, gameARN(testRegion, g.ID), w.reserve(g.ID, "ann")))
+	next.ok(next.AcceptPlayer(background, g.ID.ARN(testRegion), w.reserve(g.ID, "ann")))
 	w.pass(time.Minute)
 	if got := w.game(g.ID).Status; got != session.Active {
 		t.Errorf("game session is %s", got)
@@ -389,7 +389,7 @@ func TestRepeatedRequests(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(4)
-	arn := gameARN(testRegion, g.ID)
+	arn := g.ID.ARN(testRegion)
 	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
 	accept := func(s *server, id, player string) error {
 		_, err := s.DoWithID(background, id, "AcceptPlayerSession", linkclient.PlayerMembers(arn, player))
@@ -471,7 +471,7 @@ func TestDeath(t *testing.T) {
 	g := w.hostOn(servers, 2)
 	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
 	host := servers[g.ProcessID]
-	host.ok(host.AcceptPlayer(background, gameARN(testRegion, g.ID), ann))
+	host.ok(host.AcceptPlayer(background, g.ID.ARN(testRegion), ann))
 	for _, s := range servers {
 		s.Reset()
 	}

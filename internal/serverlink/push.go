@@ -107,7 +107,7 @@ func (l *link) tryPrompt(id session.ID, placement string) (err error) {
 	}
 	g := &cmd.Prompted
 	push := createGameSession{
-		id: gameARN(g.Region, g.ID), name: g.Name, playersMax: int(g.PlayersMax), ipAddress: g.IPAddress, dnsName: g.DNSName,
+		id: g.ID.ARN(g.Region), name: g.Name, playersMax: int(g.PlayersMax), ipAddress: g.IPAddress, dnsName: g.DNSName,
 		port: int(g.Port), data: g.Data, matchmaker: g.MatchmakerData, properties: make([]property, len(g.Properties)),
 	}
 	for i, x := range g.Properties {

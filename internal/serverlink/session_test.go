@@ -28,7 +28,7 @@ func TestWholeLife(t *testing.T) {
 			w := newWorld(t)
 			s := w.ready("p", change...)
 			g := s.host(4)
-			arn := gameARN(testRegion, g.ID)
+			arn := g.ID.ARN(testRegion)
 			if g.Status != session.Active || g.Port != 7777 {
 				t.Errorf("game session is %s on port %d", g.Status, g.Port)
 			}
@@ -155,7 +155,7 @@ func TestPagesOfPlayers(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(60)
-	arn := gameARN(testRegion, g.ID)
+	arn := g.ID.ARN(testRegion)
 	for i := range 51 {
 		id := w.reserve(g.ID, named(i))
 		if i%2 == 0 {
@@ -209,10 +209,10 @@ func TestErrorCodes(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(4)
-	arn := gameARN(testRegion, g.ID)
+	arn := g.ID.ARN(testRegion)
 	ann := w.reserve(g.ID, "ann")
 	none := "psess-00000000-0000-4000-8000-000000000000"
-	foreign := gameARN(testRegion, session.MakeID(testFleet, testLocation, "gsess-none"))
+	foreign := session.MakeID(testFleet, testLocation, "gsess-none").ARN(testRegion)
 
 	s.fails(s.AcceptPlayer(background, arn, none), 404)
 	s.fails(s.AcceptPlayer(background, arn, "nonsense"), 404)

@@ -413,7 +413,7 @@ func (w *world) hostOn(servers map[string]*server, players int32) session.GameSe
 		w.Fatalf("process %s got the game session", g.ProcessID)
 	}
 	p := s.push("CreateGameSession")
-	if want := gameARN(testRegion, g.ID); p.game.GameSessionId != want {
+	if want := g.ID.ARN(testRegion); p.game.GameSessionId != want {
 		w.Fatalf("pushed %s, want %s", p.game.GameSessionId, want)
 	}
 	s.ok(s.ActivateGameSession(context.Background(), p.game.GameSessionId))

@@ -239,7 +239,7 @@ func stateOf(t *matchmaking.TicketView) ticketState {
 	}
 	completed := t.Status == matchmaking.Completed && t.Outcome != nil && t.Outcome.Game != ""
 	if completed {
-		s.SessionID = gameSessionARN(t.Outcome.GameRegion, session.ID(t.Outcome.Game))
+		s.SessionID = session.ID(t.Outcome.Game).ARN(t.Outcome.GameRegion)
 		s.IPAddress, s.DNSName, s.Port = t.Outcome.IPAddress, t.Outcome.DNSName, int(t.Outcome.Port)
 	}
 	s.StatusReason, s.StatusMessage = t.Reason.Code(), t.Reason.Message(s.SessionID)

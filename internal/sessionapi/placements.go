@@ -101,7 +101,7 @@ func placementOf(p *placement.Placement) placementAnswer {
 	}
 	fulfilled := p.Status == placement.Fulfilled
 	if fulfilled {
-		a.SessionID = gameSessionARN(p.GameRegion, session.ID(p.Game))
+		a.SessionID = session.ID(p.Game).ARN(p.GameRegion)
 		a.IPAddress, a.DNSName, a.Port = p.IPAddress, p.DNSName, int(p.Port)
 	}
 	for _, x := range p.Players {

@@ -35,7 +35,7 @@ var statusNames = map[session.Status]string{
 
 func configOf(g *session.GameSession) sessionConfig {
 	c := sessionConfig{
-		SessionID: gameSessionARN(g.Region, g.ID), SessionName: g.Name, Status: statusNames[g.Status], StatusReason: "NotSet",
+		SessionID: g.ID.ARN(g.Region), SessionName: g.Name, Status: statusNames[g.Status], StatusReason: "NotSet",
 		CreatorID: g.Creator, CreationTime: int64(g.Created), TerminationTime: int64(g.Ended),
 		SessionProperties: make(map[string]string, len(g.Properties)), MatchmakingData: g.MatchmakerData,
 		DNSName: g.DNSName, IPAddress: g.IPAddress, Port: int(g.Port), MaxPlayer: g.PlayersMax, CurrentPlayer: g.Seated(),
@@ -49,22 +49,15 @@ func configOf(g *session.GameSession) sessionConfig {
 	return c
 }
 
-const gamePart = ":gamesession/"
-
-// gameSessionARN returns the id of a game session for clients.
-func gameSessionARN(region string, id session.ID) string {
-	return "arn:aws:gamelift:" + region + ":" + gamePart + string(id)
-}
-
 const sessionWanted = "a session id as CreateSession and SearchSessions give it: arn:…:gamesession/…"
 
 // gameSessionID returns the id in an ARN.
 func gameSessionID(arn string) (session.ID, error) {
-	lead, id, ok := strings.Cut(arn, gamePart)
-	if !ok || !strings.HasPrefix(lead, "arn:") {
+	id, ok := session.CutARN(arn)
+	if !ok || !strings.HasPrefix(arn, "arn:") {
 		return "", invalid("sessionId", arn, sessionWanted)
 	}
-	return session.ID(id), nil
+	return id, nil
 }
 
 type createSessionRequest struct {

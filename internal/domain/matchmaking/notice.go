@@ -93,12 +93,10 @@ func (t *Tx) tellTicketEnd(r TicketRef, status Status, why Reason) {
 
 // gameARN returns the ARN of a backfill ticket's game session.
 func gameARN(x *Ticket) string {
-	switch {
-	case x.Game == "" || x.GameRegion == "":
+	if x.Game == "" || x.GameRegion == "" {
 		return x.Game
-	default:
-		return "arn:aws:gamelift:" + x.GameRegion + "::gamesession/" + x.Game
 	}
+	return session.ID(x.Game).ARN(x.GameRegion)
 }
 
 // tellMatch records an event about all tickets of a match; more adds the fields that only this kind has.
@@ -158,7 +156,7 @@ func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.Pl
 		}
 		r, _ := t.hosting.FindGame(game)
 		g := t.hosting.Game(r)
-		e.Game = "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(game)
+		e.Game = game.ARN(g.Region)
 		e.IPAddress, e.DNSName, e.Port, e.Compute, e.Location = g.IPAddress, g.DNSName, g.Port, g.ComputeName, g.Location
 		left := sessions
 		for i := range e.Tickets {

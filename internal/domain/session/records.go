@@ -22,6 +22,20 @@ type (
 // ID names a game session: the part of its ARN after "gamesession/", that is "<fleet id>/<location>/<id string>".
 type ID string
 
+// gamePart stands before the ID in an ARN.
+const gamePart = ":gamesession/"
+
+// ARN is the name of a game session outside of the service. Unlike all other ARNs, it has no account.
+func (id ID) ARN(region string) string {
+	return "arn:aws:gamelift:" + region + ":" + gamePart + string(id)
+}
+
+// CutARN returns the ID in the ARN of a game session, of any partition, region and account. ok is false for any other text.
+func CutARN(text string) (id ID, ok bool) {
+	_, tail, ok := strings.Cut(text, gamePart)
+	return ID(tail), ok
+}
+
 // MakeID joins the parts of an ID.
 func MakeID(fleet, location, name string) ID { return ID(fleet + "/" + location + "/" + name) }
 

@@ -76,11 +76,11 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 		if named == "" {
 			_, _, known = v.GameInstance(instance)
 		} else {
-			_, name, isARN := strings.Cut(named, ":gamesession/")
+			game, isARN := session.CutARN(named)
 			if !isARN {
-				name = named
+				game = session.ID(named)
 			}
-			instance, known = v.GameInstanceOf(session.ID(name))
+			instance, known = v.GameInstanceOf(game)
 		}
 		if !known {
 			return problem.New(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(objects.ID(instance)+" "+named))

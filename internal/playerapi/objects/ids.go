@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // NewID makes the random part of an identifier.
@@ -22,7 +23,7 @@ func GameSessionARN(region, game string) string {
 	if game == "" {
 		return ""
 	}
-	return "arn:aws:gamelift:" + region + "::gamesession/" + game
+	return session.ID(game).ARN(region)
 }
 
 // Stamp formats an instant in UTC with milliseconds; the zero instant gives the empty string.

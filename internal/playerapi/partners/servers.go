@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -209,10 +208,10 @@ func playerSessionFor(ctx context.Context, instance, player string) (i flow.Inst
 
 func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
 	wrong := problem.New(flow.Unauthenticated, "the token, the process and the game session do not belong together")
-	_, name, _ := strings.Cut(body.GameSessionID, ":gamesession/")
+	game, _ := session.CutARN(body.GameSessionID)
 	var instance flow.InstanceID
 	err := d.State.Read(ctx, func(v *cell.View) error {
-		g, ok := v.GameSession(session.ID(name))
+		g, ok := v.GameSession(game)
 		if !ok || g.ProcessID != body.ProcessID {
 			return wrong
 		}
