@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
@@ -24,6 +25,27 @@ func (w *world) refusedFor(want domain.Reason, cmd kernel.Command) string {
 		w.t.Fatalf("%T: %v, want %v", cmd, err, want)
 	}
 	return refusal.Detail
+}
+
+// Hosts can join the home location of fleets before the first of them exists, and while one is replaced.
+func TestHostsJoinBeforeTheFleet(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	token := &hosts.IssueToken{ID: "t", Hash: "h", Location: "us-east-1", Uses: 9, Valid: time.Hour}
+	w.refusedFor(domain.NotFound, token)
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	w.refusedFor(domain.NotFound, &hosts.IssueToken{ID: "u", Hash: "h", Location: "eu-west-1", Uses: 9, Valid: time.Hour})
+	w.must(token)
+	id := w.join(1)
+	w.attach(id)
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{
+		ID: testFleet, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
+	}})
+	w.must(&capacity.Plan{})
+	v := w.cell.View()
+	if all := v.Assignments(testFleet, "us-east-1"); len(all) != 1 || all[0].Host != id {
+		t.Errorf("the fleet has %+v", all)
+	}
 }
 
 // hostHall makes a fleet of a build with a desired number of hosts, and a join token for its location.

@@ -148,7 +148,8 @@ func (t *Tx) Scale(fleetID, location string, desired int32, why string) {
 	t.fleetEvent(fleetID, "FLEET_SCALING_EVENT", fmt.Sprintf("Desired instances of fleet %s in %s changed from %d to %d: %s", fleetID, location, from, desired, why))
 }
 
-// CheckSite refuses a fleet that hosts cannot join, or a location that does not exist. Either may be empty.
+// CheckSite refuses a fleet that hosts cannot join, or a location that does not exist. Either may be empty. The region of a build is a location of the
+// fleets that are to come: hosts may join it before the first one exists, and while one is replaced.
 func (t *Tx) CheckSite(fleetID, location string) error {
 	if fleetID == "" {
 		if _, ok := t.Fleets.Location(location); ok {
@@ -156,6 +157,11 @@ func (t *Tx) CheckSite(fleetID, location string) error {
 		}
 		for _, f := range t.Fleets.Fleets.All() {
 			if _, ok := f.HasLocation(location); ok {
+				return nil
+			}
+		}
+		for _, b := range t.Fleets.Builds.All() {
+			if b.Region == location {
 				return nil
 			}
 		}
