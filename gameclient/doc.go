@@ -77,9 +77,9 @@
 //		details, err := player.Reconnect(ctx) // or player.DeclineReconnect(ctx), if game.Membership.CanDecline
 //	}
 //
-// The Player repeats a call that gets no answer, up to four times in all; the service carries it out once. A refusal is a [FlowError],
-// which says what to do next. A call with [IfRev] is carried out only if the player's record has not changed since the game read
-// it. The Player refreshes its login while the program runs.
+// The Player waits 30 s for the answer to a call, and sends the call up to four times in all; the service carries it out once. A
+// refusal is a [FlowError], which says what to do next. A call with [IfRev] is carried out only if the player's record has not
+// changed since the game read it. The Player refreshes its login while the program runs.
 //
 // # Interfaces
 //

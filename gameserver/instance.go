@@ -14,9 +14,9 @@ import (
 // connect with player sessions like all others. With it a server verifies players, distinguishes a quit from a lost connection,
 // removes, releases and adds players, fills free seats, reports results, and gets notices of what its players do elsewhere.
 //
-// A call without an answer is repeated, up to four times in all; the service executes it once. Errors are *Error, with a *FlowError if the
-// service refused the call: ErrNoFlow if the game ended long ago, ErrUnauthorized, ErrRefused or ErrUnavailable. The methods may
-// be called from any goroutine.
+// A call waits 30 s for its answer, and is sent up to four times in all; the service executes it once. Errors are *Error, with a
+// *FlowError if the service refused the call: ErrNoFlow if the game ended long ago, ErrUnauthorized, ErrRefused or ErrUnavailable.
+// The methods may be called from any goroutine.
 type GameInstance struct {
 	ID string // of the game, "gi-…"
 
