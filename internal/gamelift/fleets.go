@@ -19,12 +19,16 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 	if err := checkCompute(in); err != nil {
 		return nil, err
 	}
+	limits, err := creationPolicyFromWire(in.ResourceCreationLimitPolicy)
+	if err != nil {
+		return nil, err
+	}
 	caller := callerOf(ctx)
 	f := fleet.Fleet{
 		ID: s.resourceID("fleet"), Region: caller.Region, Account: caller.Account,
 		Name: *in.Name, Description: value(in.Description),
 		FullProtection:  in.NewGameSessionProtectionPolicy == types.ProtectionPolicyFullProtection,
-		CreationPolicy:  creationPolicyFromWire(in.ResourceCreationLimitPolicy),
+		CreationPolicy:  limits,
 		MetricGroups:    in.MetricGroups,
 		CertificateType: string(types.CertificateTypeDisabled),
 		Tags:            tagsFromWire(in.Tags),
@@ -41,7 +45,7 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 		f.Cost = in.AnywhereConfiguration.Cost
 	}
 	cmd := hosting.CreateFleet{Fleet: f, Locations: locationNames(in.Locations)}
-	err := s.engine.Do(ctx, &cmd)
+	err = s.engine.Do(ctx, &cmd)
 	return &gamelift.CreateFleetOutput{FleetAttributes: new(fleetToWire(&cmd.Fleet)), LocationStates: locationStates(cmd.Fleet.Locations)}, err
 }
 
@@ -97,15 +101,19 @@ func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) ([]fleet.
 
 // UpdateFleetAttributes changes the given members and keeps the others.
 func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.UpdateFleetAttributesInput) (*gamelift.UpdateFleetAttributesOutput, error) {
+	limits, err := creationPolicyFromWire(in.ResourceCreationLimitPolicy)
+	if err != nil {
+		return nil, err
+	}
 	cmd := hosting.UpdateFleetAttributes{
 		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description, MetricGroups: in.MetricGroups,
 		FullProtection: fullProtection(in.NewGameSessionProtectionPolicy),
-		CreationPolicy: creationPolicyFromWire(in.ResourceCreationLimitPolicy),
+		CreationPolicy: limits,
 	}
 	if in.AnywhereConfiguration != nil {
 		cmd.Cost = in.AnywhereConfiguration.Cost
 	}
-	err := s.engine.Do(ctx, &cmd)
+	err = s.engine.Do(ctx, &cmd)
 	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, err
 }
 
@@ -136,14 +144,18 @@ func fleetToWire(f *fleet.Fleet) types.FleetAttributes {
 	return a
 }
 
-func creationPolicyFromWire(p *types.ResourceCreationLimitPolicy) *fleet.CreationPolicy {
+// creationPeriodMax is the longest period of a policy in minutes: a hundred years.
+const creationPeriodMax = 100 * 365 * 24 * 60
+
+func creationPolicyFromWire(p *types.ResourceCreationLimitPolicy) (*fleet.CreationPolicy, error) {
 	if p == nil {
-		return nil
+		return nil, nil
 	}
-	return &fleet.CreationPolicy{
-		Sessions: value(p.NewGameSessionsPerCreator),
-		Period:   time.Duration(value(p.PolicyPeriodInMinutes)) * time.Minute,
+	minutes := value(p.PolicyPeriodInMinutes)
+	if minutes > creationPeriodMax {
+		return nil, invalid("ResourceCreationLimitPolicy.PolicyPeriodInMinutes: %d; want at most %d", minutes, creationPeriodMax)
 	}
+	return &fleet.CreationPolicy{Sessions: value(p.NewGameSessionsPerCreator), Period: time.Duration(minutes) * time.Minute}, nil
 }
 
 func fleetStatus(s fleet.Status) types.FleetStatus {

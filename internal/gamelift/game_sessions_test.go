@@ -280,6 +280,11 @@ func TestGameSessionsArePagedOverMemoryAndArchive(t *testing.T) {
 func TestCreationLimits(t *testing.T) {
 	h := newHall(t, time.Hour)
 	id := h.anywhere()
+	_, err := h.sdk.UpdateFleetAttributes(t.Context(), &gamelift.UpdateFleetAttributesInput{
+		FleetId:                     &id,
+		ResourceCreationLimitPolicy: &types.ResourceCreationLimitPolicy{NewGameSessionsPerCreator: aws.Int32(1), PolicyPeriodInMinutes: aws.Int32(2_000_000_000)},
+	})
+	refused(t, err, codeInvalidRequest)
 	must(h.sdk.UpdateFleetAttributes(t.Context(), &gamelift.UpdateFleetAttributesInput{
 		FleetId:                     &id,
 		ResourceCreationLimitPolicy: &types.ResourceCreationLimitPolicy{NewGameSessionsPerCreator: aws.Int32(1), PolicyPeriodInMinutes: aws.Int32(2)},

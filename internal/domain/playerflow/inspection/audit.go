@@ -21,8 +21,8 @@ type Violation struct {
 func (v Violation) String() string { return v.Invariant + " " + v.Subject + ": " + v.Detail }
 
 // Audit checks the whole state and lists the invariants that do not hold. Its duration grows with the number of players; a Survey does
-// the same in steps. I5 and I10 are about commits rather than one state, so tests check them. Of I9, Audit checks that the latest
-// revision has a record of its commit.
+// the same in steps, without the advices. I5 and I10 are about commits rather than one state, so tests check them. Of I9, Audit checks
+// that the latest revision has a record of its commit.
 func (v *View) Audit() []Violation {
 	v.SawAll()
 	a := auditor{c: v.c}
