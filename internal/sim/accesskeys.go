@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -23,6 +24,18 @@ func createAccessKey(w *Wishes, v *cell.View) kernel.Command {
 		cmd.Key.Sources = []string{"192.0.2.0/24"}
 	}
 	return cmd
+}
+
+// settleAccessKeys revokes the keys that would expire only after the run: a successor lives as long as the key that it replaces was meant to.
+func (w *World) settleAccessKeys() {
+	v := w.node.seq.Cell().View()
+	for _, k := range v.AccessKeys() {
+		if k.Expires > domain.TimeOf(w.now.Add(20*time.Minute)) {
+			cmd := &access.RevokeAccessKey{ID: k.ID, By: access.Actor{Principal: "ops", Door: "operator"}, Force: true}
+			w.node.submit(cmd, w.known.learner(w, cmd))
+		}
+	}
+	w.node.drain()
 }
 
 // rotateAccessKey begins or finishes the replacement of a key, or records its use.

@@ -310,6 +310,7 @@ func (w *World) Settle() {
 	n := w.node
 	n.loseAllLinks()
 	w.settleFlow()
+	w.settleAccessKeys()
 	for range 400 {
 		w.steps++
 		n.drain()
