@@ -61,6 +61,7 @@ type link struct {
 	settled     bool                              // the agent was told whether it may start anything
 	from        string                            // client address in the form used for limits by address
 	asked       atomic.Pointer[asked]             // the last policy check; nil: none
+	dismissed   atomic.Bool                       // it has been sent a close frame
 
 	mu         sync.Mutex
 	superseded time.Time // zero while there is no newer one
@@ -201,6 +202,9 @@ func (l *link) drop() { frames.Drop(l.conn) }
 
 // dismiss ends the connection with a close code.
 func (l *link) dismiss(code uint16) {
+	if l.dismissed.Swap(true) {
+		return // its time to answer is already running
+	}
 	l.send(frames.Close, []byte{byte(code >> 8), byte(code)})
 	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 }

@@ -511,6 +511,28 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// An older connection is closed some time after its successor has come, even if its agent does not answer the close frame.
+func TestSupersededConnectionThatStays(t *testing.T) {
+	w := newWorld(t)
+	silent, _, err := w.dial(w.query(testCompute)) // it reads nothing, and so does not answer the close frame
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var older *link
+	waittest.Until(t, "the connection is open", func() bool { older = w.door.current(compute{testFleet, testCompute}); return older != nil })
+	w.connect(w.query(testCompute))
+	waittest.Until(t, "its successor is open", func() bool { return w.door.current(older.compute()) != older })
+	older.mu.Lock()
+	older.superseded = time.Now().Add(-w.door.config.Periods.Superseded)
+	older.mu.Unlock()
+	began := time.Now()
+	waittest.Until(t, "the older connection is closed", func() bool { return len(w.door.links()) == 1 })
+	if took := time.Since(began); took > 2*w.door.config.Periods.Ping {
+		t.Errorf("it was closed after %v, as a silent one is; want %v", took, farewell)
+	}
+}
+
 // Connections that used a replaced token are closed, or get the new token.
 func TestTokenReplaced(t *testing.T) {
 	w := newWorld(t)
