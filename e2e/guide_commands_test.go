@@ -86,9 +86,10 @@ var notRun = map[string]map[string]string{
 		"muster console":     "the URL is the reader's: TestConsoleCommand of cmd/muster signs in with a link",
 		"muster events":      "the objects are the reader's: TestFeedOfAGameSession of internal/operator asks about several kinds",
 	},
-	"docs/guide/people.md": {"muster serve": "the provider is the reader's: TestAnOpenIDProviderOfOthers starts one so", "muster people": "the people are the reader's: TestPeopleInABrowser and TestPeopleCommands run them"},
-	"docs/guide/doctor.md": {"muster doctor": "the URL is the reader's: TestDoctor runs it", "muster support-bundle": "writes a file into the present directory: TestSupportBundle makes some"},
-	"docs/guide/top.md":    {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
+	"docs/guide/proxies.md": {"muster serve": "runs until it is stopped: TestProxiesOfTheGuide starts one so"},
+	"docs/guide/people.md":  {"muster serve": "the provider is the reader's: TestAnOpenIDProviderOfOthers starts one so", "muster people": "the people are the reader's: TestPeopleInABrowser and TestPeopleCommands run them"},
+	"docs/guide/doctor.md":  {"muster doctor": "the URL is the reader's: TestDoctor runs it", "muster support-bundle": "writes a file into the present directory: TestSupportBundle makes some"},
+	"docs/guide/top.md":     {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
 	"docs/guide/agent.md": {
 		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
 		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",

@@ -67,7 +67,7 @@ func (a *authority) certificate(name string, usage x509.ExtKeyUsage, others ...n
 	must(a.t, err)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1 + a.made), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: append(others, net.IPv4(127, 0, 0, 1)),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, DNSNames: []string{"localhost"}, IPAddresses: append(others, net.IPv4(127, 0, 0, 1)),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key.Public(), a.key)
 	must(a.t, err)

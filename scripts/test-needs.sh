@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the tools that the tests need besides Go, if they are missing: gcc for the race detector, Debian's package of the AWS CLI,
 # node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, the core of the AWS SDK for Ruby, a browser for the console, and rsyslog
-# for the export of the audit log. Installed tools need no network.
+# for the export of the audit log. Installed tools need no network. Under CI also the proxies of the guide: on other machines, their packages would start
+# web servers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,6 +40,11 @@ need mcs mono-devel
 need chromium chromium
 need ruby ruby
 ruby -e 'require "aws-sdk-core"' 2>/dev/null || missing+=(ruby-aws-sdk-core ruby-rexml)
+if [[ -n ${CI:-} ]]; then
+	need /usr/sbin/nginx nginx-light
+	need /usr/sbin/haproxy haproxy
+	need /usr/bin/caddy caddy
+fi
 [[ -x /usr/sbin/rsyslogd ]] || missing+=(rsyslog)
 [[ -e /usr/lib/$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ]] || missing+=(rsyslog-gnutls)
 
