@@ -198,6 +198,10 @@ func (x *examination) settings(context.Context) {
 		return
 	}
 	x.add("settings", OK, "", "every setting has a valid value")
+	if x.Settings.UnnamedProxy() {
+		x.add("settings", Warning, "name the addresses from which the proxy connects in --trusted-proxies: 127.0.0.1 if it runs on this machine",
+			"a proxy terminates TLS for %s, and no setting names it: limits by address count all clients together", x.Settings.PublicURL)
+	}
 	if x.Settings.Dev {
 		x.add("settings", Warning, "leave out --dev in production, and create access keys with muster keys create", "development mode is on: the service accepts any credentials from this machine")
 	}

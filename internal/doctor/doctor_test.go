@@ -58,6 +58,10 @@ func TestSettingsAndDirectory(t *testing.T) {
 	want(t, Examine(t.Context(), c), "settings", Failure, "listen")
 
 	c = healthy(t)
+	c.Settings.PublicURL = "https://muster.example.com"
+	want(t, Examine(t.Context(), c), "settings", Warning, "muster.example.com", "--trusted-proxies", "127.0.0.1")
+
+	c = healthy(t)
 	want(t, Examine(t.Context(), c), "data directory", Skipped, "does not exist")
 	if err := os.WriteFile(c.Settings.Data, nil, 0o600); err != nil {
 		t.Fatal(err)

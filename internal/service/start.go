@@ -20,10 +20,14 @@ func (x *Service) checkPermissions() (err error) {
 	return err
 }
 
-// warnOfListening logs a warning for each address that other machines reach without TLS: what happens to their requests and, if no setting names
-// one, to which address game servers connect.
+// warnOfListening logs a warning if limits take a proxy for the client of all requests, and one for each address that other machines reach without
+// TLS: what happens to their requests and, if no setting names one, to which address game servers connect.
 func (x *Service) warnOfListening() {
 	s := x.settings
+	if host, _, err := net.SplitHostPort(s.Listen); err == nil && hostname.IsLoopback(host) && s.UnnamedProxy() {
+		x.log.Warn("the proxy that terminates TLS is not in --trusted-proxies: limits by address count all clients together; if it runs on this machine, "+
+			"set --trusted-proxies 127.0.0.1", "listen", s.Listen, "public_url", s.PublicURL)
+	}
 	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
 		host, _, err := net.SplitHostPort(address)
 		switch {
@@ -33,7 +37,7 @@ func (x *Service) warnOfListening() {
 				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy terminate TLS, name it in --trusted-proxies and set an https --public-url", name, address)
 		case s.TrustedProxies == "":
 			x.log.Warn("no certificate and no trusted proxy: requests from other machines are refused; set --tls-cert and --tls-key, "+
-				"or --tls-acme-email, or name the proxy that terminates TLS in --trusted-proxies; a proxy on this machine needs neither", name, address, "public_url", s.PublicURL)
+				"or --tls-acme-email, or name the proxy that terminates TLS in --trusted-proxies, also if it runs on this machine", name, address, "public_url", s.PublicURL)
 		}
 	}
 	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && hostname.IsUnspecified(host) {

@@ -22,6 +22,11 @@ func (s Settings) TLSRequired() bool {
 	return s.RequireTLS == "on"
 }
 
+// UnnamedProxy reports whether a proxy terminates TLS that trusted-proxies does not name. To limits by address, all clients are one then: the proxy.
+func (s Settings) UnnamedProxy() bool {
+	return s.BehindTLS() && !s.HasCertificate() && !s.Dev && s.TrustedProxies == ""
+}
+
 // PublicHost returns the host name or address of the public URL in lower case; empty without one.
 func (s Settings) PublicHost() string {
 	u, err := url.Parse(s.PublicURL)
