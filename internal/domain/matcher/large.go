@@ -37,6 +37,7 @@ func (m *Matcher) passLarge(now domain.Time, steps int) (proposals []Proposal) {
 	for ; g.at >= 0; g.at-- {
 		tickets := m.reached(g.at, now)
 		if m.countPlayers(tickets) < m.plan.levels[g.at].level.Minimum {
+			clear(g.done) // the pass before may have made matches of this level
 			continue
 		}
 		g.level = &m.plan.levels[g.at]

@@ -178,3 +178,34 @@ func TestLargePoolComesToRest(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeLevelThatEndsEarly: if a pass is cut short and its matches leave too few tickets for the rest of its level, the next level still has all of
+// its batches.
+func TestLargeLevelThatEndsEarly(t *testing.T) {
+	rules := mustParse(t, `{"ruleLanguageVersion":"1.0",
+"teams":[{"name":"red","minPlayers":21,"maxPlayers":21},{"name":"blue","minPlayers":21,"maxPlayers":21}],
+"algorithm":{"strategy":"balanced","batchingPreference":"largestPopulation","balancedAttribute":"skill"},
+"playerAttributes":[{"name":"skill","type":"number","default":10}],
+"rules":[{"name":"Ping","type":"latency","maxLatency":150}],
+"expansions":[{"target":"rules[Ping].maxLatency","steps":[{"waitTimeSeconds":10,"value":200}]}]}`)
+	m := New(rules, Config{Work: 1})
+	for key := range uint64(84) {
+		ticket := Ticket{Key: key, Start: benchStart, No: key, Players: []Player{{ID: fmt.Sprint(key), Latencies: []Latency{{"a", 50}}}}}
+		switch {
+		case key >= 42:
+			ticket.Start += 15_000
+		case key >= 21:
+			ticket.Players[0].Latencies = append(ticket.Players[0].Latencies, Latency{"b", 50})
+		}
+		if err := m.Add(ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	matches := 0
+	for range 100 {
+		matches += len(m.Pass(benchStart + 20_000))
+	}
+	if matches != 2 {
+		t.Errorf("got %d matches, want one of the old tickets and one of the young", matches)
+	}
+}
