@@ -71,7 +71,7 @@ type SyncedFile struct {
 	log   *slog.Logger
 
 	mu   sync.Mutex // also guards against a close while a snapshot is finishing
-	file vfs.File   // nil: it cannot be written
+	file vfs.File   // nil: it can no longer be written
 	buf  []byte
 }
 
@@ -107,6 +107,25 @@ func (s *SyncedFile) Sync() {
 	}
 }
 
+// Shorten durably records that the log is about to become shorter. A file that cannot be written is removed, because it would be ahead of the log; until
+// then its old position still shows losses before it.
+func (s *SyncedFile) Shorten(to Synced) {
+	s.Note(to)
+	s.Sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		return
+	}
+	err := s.files.Remove(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err = errors.Join(err, SyncDir(s.files, s.files.PathDir(s.path))); err != nil {
+		s.log.Warn("the record of how far the journal is synced could not be removed: a later start may take it for a loss", "error", err)
+	}
+}
+
 // Close makes the file durable and closes it.
 func (s *SyncedFile) Close() {
 	if s == nil {
@@ -121,7 +140,7 @@ func (s *SyncedFile) Close() {
 	}
 }
 
-// check is called with mu held. It removes a file that can no longer be written, because Raft's log may become shorter than the file says.
+// check gives the file up after an error.
 func (s *SyncedFile) check(err error) {
 	if err == nil {
 		return
@@ -129,9 +148,6 @@ func (s *SyncedFile) check(err error) {
 	if s.file != nil {
 		_ = s.file.Close()
 		s.file = nil
-	}
-	if removeErr := s.files.Remove(s.path); !errors.Is(removeErr, fs.ErrNotExist) {
-		err = errors.Join(err, removeErr, SyncDir(s.files, s.files.PathDir(s.path)))
 	}
 	s.log.Warn("the service can no longer record how far the journal is synced: a loss at the end of the journal may go undetected", "error", err)
 }

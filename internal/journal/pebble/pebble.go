@@ -162,8 +162,7 @@ func open(options Options) (_ *Journal, err error) {
 	}
 	j.synced = embeddb.OpenSynced(files, files.PathJoin(options.Dir, embeddb.SyncedName), log)
 	if last := j.last.Load(); last < known.Entry { // a power cut must not bring back the record of entries whose loss is accepted
-		j.synced.Note(embeddb.Synced{Entry: last})
-		j.synced.Sync()
+		j.synced.Shorten(embeddb.Synced{Entry: last})
 	}
 	return j, nil
 }

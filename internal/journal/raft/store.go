@@ -170,8 +170,7 @@ func (s *store) note() {
 // noteShorter durably records that the log will be shorter, before its end is cut: the file must never be ahead of the log.
 func (s *store) noteShorter(last uint64) {
 	if s.synced != nil && last < s.last.Load() {
-		s.synced.Note(embeddb.Synced{Entry: last, At: s.db.LogPosition()})
-		s.synced.Sync()
+		s.synced.Shorten(embeddb.Synced{Entry: last, At: s.db.LogPosition()})
 	}
 }
 
