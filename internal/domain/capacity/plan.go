@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (s *Shortage) String() string {
 	return fmt.Sprintf("needs %d %s, has %d: %s", s.Desired, hosts, s.Has, s.Why)
 }
 
-// planner is the working state of Decide for one location. There may be thousands of hosts and fleets, so a step must not look at all of them.
+// planner is the working state of Decide for one location. There may be thousands of hosts and fleets, so no step looks at all of them.
 type planner struct {
 	hosts   []Host
 	byID    map[string]int // index into hosts
@@ -214,29 +215,54 @@ func (p *planner) move(s Step, d *Demand, host string) {
 
 // share assigns free hosts one by one, always to the fleet with the fewest, until each fleet has as many as goal returns or no suitable host is left.
 func (p *planner) share(goal func(*Demand) int32) {
-	full := make([]bool, len(p.demands))
-	for {
-		next := -1
-		for i := range p.demands {
-			if !full[i] && p.has[i] < goal(&p.demands[i]) && (next < 0 || p.has[i] < p.has[next]) {
-				next = i
-			}
+	open := fewest{has: p.has}
+	for i := range p.demands {
+		if p.has[i] < goal(&p.demands[i]) {
+			open.list = append(open.list, i)
 		}
-		if next < 0 {
-			return
-		}
+	}
+	heap.Init(&open)
+	for len(open.list) > 0 {
+		next := open.list[0]
 		d := &p.demands[next]
 		at, ok := p.free(next)
-		if !ok {
-			full[next] = true
-			continue
+		if ok {
+			h := &p.hosts[at]
+			p.move(Assign, d, h.ID)
+			p.holder[at] = d.Fleet
+			p.joined[[2]string{d.Fleet, h.Name}] = true
+			p.has[next]++
 		}
-		h := &p.hosts[at]
-		p.move(Assign, d, h.ID)
-		p.holder[at] = d.Fleet
-		p.joined[[2]string{d.Fleet, h.Name}] = true
-		p.has[next]++
+		if ok && p.has[next] < goal(d) {
+			heap.Fix(&open, 0)
+		} else {
+			heap.Pop(&open)
+		}
 	}
+}
+
+// fewest is a heap of demands: first the one with the fewest hosts, and of equal ones the earliest.
+type fewest struct {
+	list []int
+	has  []int32 // by demand
+}
+
+func (f *fewest) Len() int { return len(f.list) }
+
+func (f *fewest) Less(i, j int) bool {
+	a, b := f.list[i], f.list[j]
+	return f.has[a] < f.has[b] || f.has[a] == f.has[b] && a < b
+}
+
+func (f *fewest) Swap(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] }
+
+func (f *fewest) Push(x any) { f.list = append(f.list, x.(int)) }
+
+func (f *fewest) Pop() any {
+	last := len(f.list) - 1
+	x := f.list[last]
+	f.list = f.list[:last]
+	return x
 }
 
 // free returns the host to assign next to a demand: one that may serve no other fleet, else the first in the pool's order.

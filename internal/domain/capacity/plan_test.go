@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func ready(names ...string) (all []Host) {
@@ -155,29 +154,46 @@ func TestPlanOfAnything(t *testing.T) {
 	}
 }
 
-// TestPlanOfManyHosts: a plan for as many hosts as a cell may have takes well under the second between two plans, whether one fleet wants them all or
-// hundreds of fleets want more than there are.
-func TestPlanOfManyHosts(t *testing.T) {
-	const all = 10_000
+// manyHosts is as many hosts as a cell may have.
+func manyHosts() []Host {
 	var names []string
-	for i := range all {
+	for i := range 10_000 {
 		names = append(names, fmt.Sprint("h", i))
 	}
-	hosts := ready(names...)
-	wanted := func(fleets int, each int32) (demands []Demand) {
-		for i := range fleets {
-			demands = append(demands, Demand{Fleet: fmt.Sprint("f", i), Desired: each})
-		}
-		return demands
+	return ready(names...)
+}
+
+// wanted is a demand of each of some fleets.
+func wanted(fleets int, each int32) (demands []Demand) {
+	for i := range fleets {
+		demands = append(demands, Demand{Fleet: fmt.Sprint("f", i), Desired: each})
 	}
-	for _, demands := range [][]Demand{wanted(1, all), wanted(500, 2*all/500)} {
-		started := time.Now()
-		out := Decide(hosts, demands, noneTaken)
-		if took := time.Since(started); took > 5*time.Second { // a step that looked at every host took half a minute
-			t.Errorf("%d fleets: the plan took %v", len(demands), took)
+	return demands
+}
+
+func TestPlanOfManyHosts(t *testing.T) {
+	hosts := manyHosts()
+	for _, demands := range [][]Demand{wanted(1, 10_000), wanted(500, 40), wanted(10_000, 1)} {
+		if out := Decide(hosts, demands, noneTaken); len(out.Moves) != len(hosts) {
+			t.Errorf("%d fleets: got %d moves, want %d", len(demands), len(out.Moves), len(hosts))
 		}
-		if len(out.Moves) != all {
-			t.Errorf("%d fleets: got %d moves, want %d", len(demands), len(out.Moves), all)
-		}
+	}
+}
+
+// BenchmarkPlan: there is a plan for each location every second, in the goroutine of all commands.
+func BenchmarkPlan(b *testing.B) {
+	for name, x := range map[string]struct {
+		hosts   []Host
+		demands []Demand
+	}{
+		"one fleet wants 10000 hosts":            {manyHosts(), wanted(1, 10_000)},
+		"500 fleets want twice as many":          {manyHosts(), wanted(500, 40)},
+		"10000 fleets want one host each, of 10": {manyHosts()[:10], wanted(10_000, 1)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Decide(x.hosts, x.demands, noneTaken)
+			}
+		})
 	}
 }
