@@ -73,6 +73,7 @@ func newWorldOf(t testing.TB, change func(*engine.Config)) *world {
 	ctx, stop := context.WithCancel(context.Background())
 	periods := DefaultPeriods()
 	periods.Watch, periods.Rival = 5*time.Millisecond, time.Nanosecond
+	periods.Ping = time.Hour // no connection is closed because it is silent
 	w.keys = identity.NewKeys(w.secret, w.engine.Now)
 	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, Policies: w.keys, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
 	w.port = httptest.NewServer(w.door)
@@ -526,11 +527,7 @@ func TestSupersededConnectionThatStays(t *testing.T) {
 	older.mu.Lock()
 	older.superseded = time.Now().Add(-w.door.config.Periods.Superseded)
 	older.mu.Unlock()
-	began := time.Now()
 	waittest.Until(t, "the older connection is closed", func() bool { return len(w.door.links()) == 1 })
-	if took := time.Since(began); took > 2*w.door.config.Periods.Ping {
-		t.Errorf("it was closed after %v, as a silent one is; want %v", took, farewell)
-	}
 }
 
 // Connections that used a replaced token are closed, or get the new token.

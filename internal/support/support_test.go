@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -175,8 +176,9 @@ func TestProcessorProfile(t *testing.T) {
 }
 
 // What a disk or a stuck lock keeps is missing from the bundle, with the reason; everything else is there.
-func TestSilentParts(t *testing.T) {
-	t.Parallel()
+func TestSilentParts(t *testing.T) { synctest.Test(t, testSilentParts) }
+
+func testSilentParts(t *testing.T) {
 	silent := make(chan struct{})
 	defer close(silent)
 	began := time.Now()
