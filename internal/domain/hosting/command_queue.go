@@ -159,7 +159,8 @@ func (cmd *UpdateQueue) Decide(k *kernel.Tx) error {
 }
 
 // DeleteQueue removes a queue; its pending placements fail. If there are many of them, it ends some, and its caller repeats it until none is left:
-// the end of a placement may be that of a match with its tickets, and one journal entry cannot hold the ends of hundreds of thousands.
+// the end of a placement may be that of a match with its tickets, and one journal entry cannot hold the ends of hundreds of thousands. Until then the
+// queue takes new placements.
 type DeleteQueue struct {
 	Name string
 
