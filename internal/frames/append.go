@@ -1,10 +1,6 @@
 package frames
 
-import (
-	"crypto/tls"
-	"encoding/binary"
-	"net"
-)
+import "encoding/binary"
 
 // Opcodes of RFC 6455, 5.2.
 const (
@@ -35,12 +31,4 @@ func Append(b []byte, opcode byte, parts ...[]byte) []byte {
 		b = append(b, p...)
 	}
 	return b
-}
-
-// Drop ends a connection without a close frame. Unlike closing a TLS connection, it sends nothing and does not wait behind a blocked write.
-func Drop(c net.Conn) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	_ = c.Close() // fails if it is already closed
 }
