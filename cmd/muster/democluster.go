@@ -125,8 +125,7 @@ func (n *demoNode) untilReady(ctx context.Context) error {
 		answer, err := client.Get(n.endpoint + "/readyz")
 		if err == nil {
 			_ = answer.Body.Close()
-			_, err = localdoor.NewClient(n.dir, nil, userName()) // another program that has the port may answer
-			if err == nil && answer.StatusCode == http.StatusOK {
+			if answer.StatusCode == http.StatusOK && n.answers(ctx) { // another program that has the port may be ready
 				return nil
 			}
 		}
@@ -137,6 +136,16 @@ func (n *demoNode) untilReady(ctx context.Context) error {
 	}
 	log, _ := os.ReadFile(n.dir + ".log")
 	return errors.Join(ctx.Err(), fmt.Errorf("the node at %s %s:\n%s", n.endpoint, why, log))
+}
+
+// answers reports whether the node answers commands on this machine.
+func (n *demoNode) answers(ctx context.Context) bool {
+	client, err := localdoor.NewClient(n.dir, nil, userName())
+	if err != nil {
+		return false
+	}
+	_, err = client.ClusterStatus(ctx)
+	return err == nil
 }
 
 func (n *demoNode) token(ctx context.Context) (string, error) {
