@@ -94,8 +94,7 @@ func TestMembersBehindARedundantSnapshotCount(t *testing.T) {
 		saveAndTrim(t, c.nodes[a], 12) // the leader no longer has the entry before those of which it knows nothing
 		to.Store("")
 		mustAppend(t, j, 14, 14)
-		wantEntries(t, c.nodes[b], 1, 1, 14)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // the follower gets the snapshot, and may have to be opened again
 		if err := c.nodes[b].Err(); errors.Is(err, ErrReopen) {
 			if err := c.stop(b); err != nil {
 				t.Fatal(err)
