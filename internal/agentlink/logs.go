@@ -14,10 +14,7 @@ func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload,
 	if s.config.LogUpload == nil {
 		return nil, &failure{404, "this installation keeps no logs of game sessions"}
 	}
-	id, isARN := session.CutARN(r.GameSessionID)
-	if !isARN {
-		id = session.ID(r.GameSessionID)
-	}
+	id := session.IDOf(r.GameSessionID)
 	if id == "" { // it ended before the session was active
 		if err := s.engine.Read(s.ctx, func(v *cell.View) error {
 			p, _ := v.Process(l.key(r.ProcessID))

@@ -199,11 +199,9 @@ func (s *feedScope) process(ctx context.Context, id string) error {
 }
 
 func (s *feedScope) gameSession(ctx context.Context, id string) error {
-	if game, ok := session.CutARN(id); ok {
-		id = string(game)
-	}
-	s.changes("game session", id, ever)
-	return s.game(ctx, session.ID(id), true)
+	game := session.IDOf(id)
+	s.changes("game session", string(game), ever)
+	return s.game(ctx, game, true)
 }
 
 // game adds a game session, its placement, and the fleet events about its server process; with players, also its player sessions.

@@ -15,10 +15,7 @@ const playersMax = 500
 
 // explainGameSession explains a game session, given its ARN or the part after "gamesession/".
 func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation, error) {
-	if game, ok := session.CutARN(id); ok {
-		id = string(game)
-	}
-	g, err := d.engine.GameSession(ctx, session.ID(id))
+	g, err := d.engine.GameSession(ctx, session.IDOf(id))
 	if err != nil {
 		return nil, err
 	}

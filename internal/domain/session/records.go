@@ -36,6 +36,14 @@ func CutARN(text string) (id ID, ok bool) {
 	return ID(tail), ok
 }
 
+// IDOf returns the ID that a text names: the one in an ARN, or else the text itself.
+func IDOf(text string) ID {
+	if id, ok := CutARN(text); ok {
+		return id
+	}
+	return ID(text)
+}
+
 // MakeID joins the parts of an ID.
 func MakeID(fleet, location, name string) ID { return ID(fleet + "/" + location + "/" + name) }
 

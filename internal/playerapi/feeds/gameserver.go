@@ -76,11 +76,7 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 		if named == "" {
 			_, _, known = v.GameInstance(instance)
 		} else {
-			game, isARN := session.CutARN(named)
-			if !isARN {
-				game = session.ID(named)
-			}
-			instance, known = v.GameInstanceOf(game)
+			instance, known = v.GameInstanceOf(session.IDOf(named))
 		}
 		if !known {
 			return problem.New(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(objects.ID(instance)+" "+named))
