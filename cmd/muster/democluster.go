@@ -60,7 +60,11 @@ func startCluster(ctx context.Context, first, dir string, out io.Writer) (_ *dem
 			}
 			join = []string{"--join", token}
 		}
-		n, err := startNode(filepath.Join(dir, fmt.Sprint("node", i+1)), listen, join)
+		peers, err := freeOn(host)
+		if err != nil {
+			return nil, err
+		}
+		n, err := startNode(filepath.Join(dir, fmt.Sprint("node", i+1)), listen, peers, join)
 		if err != nil {
 			return nil, err
 		}
@@ -84,15 +88,7 @@ func freeOn(host string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-func startNode(dir, listen string, flags []string) (*demoNode, error) {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return nil, err
-	}
-	peers, err := freeOn(host)
-	if err != nil {
-		return nil, err
-	}
+func startNode(dir, listen, peers string, flags []string) (*demoNode, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -138,9 +134,14 @@ func (n *demoNode) untilReady(ctx context.Context) error {
 	return errors.Join(ctx.Err(), fmt.Errorf("the node at %s %s:\n%s", n.endpoint, why, log))
 }
 
+// client returns a client of the node's commands.
+func (n *demoNode) client() (*localdoor.Client, error) {
+	return localdoor.NewClient(n.dir, nil, userName())
+}
+
 // answers reports whether the node answers commands on this machine.
 func (n *demoNode) answers(ctx context.Context) bool {
-	client, err := localdoor.NewClient(n.dir, nil, userName())
+	client, err := n.client()
 	if err != nil {
 		return false
 	}
@@ -149,7 +150,7 @@ func (n *demoNode) answers(ctx context.Context) bool {
 }
 
 func (n *demoNode) token(ctx context.Context) (string, error) {
-	client, err := localdoor.NewClient(n.dir, nil, userName())
+	client, err := n.client()
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +161,7 @@ func (n *demoNode) token(ctx context.Context) (string, error) {
 func (c *demoCluster) until(ctx context.Context, what string, is func(node.Status) bool, n *demoNode) (s node.Status, err error) {
 	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		var client *localdoor.Client
-		if client, err = localdoor.NewClient(n.dir, nil, userName()); err != nil {
+		if client, err = n.client(); err != nil {
 			continue
 		}
 		if s, err = client.ClusterStatus(ctx); err == nil && is(s) {
@@ -173,7 +174,7 @@ func (c *demoCluster) until(ctx context.Context, what string, is func(node.Statu
 // killLeader kills the first node, which leads, and waits until another node leads.
 func (c *demoCluster) killLeader(ctx context.Context) (command, state string, err error) {
 	leader := c.nodes[0]
-	client, err := localdoor.NewClient(leader.dir, nil, userName())
+	client, err := leader.client()
 	if err != nil {
 		return "", "", err
 	}
@@ -227,7 +228,7 @@ func (c *demoCluster) config() demo.Config {
 
 // leadFirst makes the first node the leader if an election chose another one.
 func (c *demoCluster) leadFirst(ctx context.Context) error {
-	client, err := localdoor.NewClient(c.nodes[0].dir, nil, userName())
+	client, err := c.nodes[0].client()
 	if err != nil {
 		return err
 	}
