@@ -70,7 +70,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	// the state. No door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
+	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeysTakenOver), new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
 		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeyLimited), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
@@ -164,10 +164,12 @@ func (r *Ring) follow(c engine.Committed) {
 		case *access.PolicyPut, *access.PolicyDeleted, *access.PolicyAttached, *access.PolicyDetached:
 			policies = true
 			continue
-		case *access.AccessKeyCreated:
-			if k, ok := r.known[e.Key.ID]; !ok || k.Works() { // otherwise it was read already revoked, and the event of the revocation follows
-				r.known[e.Key.ID] = e.Key
+		case *access.AccessKeysTakenOver:
+			for _, k := range e.Keys {
+				r.add(k)
 			}
+		case *access.AccessKeyCreated:
+			r.add(e.Key)
 		case *access.AccessKeyRevoked:
 			k := r.known[e.ID]
 			k.Revoked, k.RevokedBy = e.At, e.By
@@ -208,6 +210,13 @@ func (r *Ring) follow(c engine.Committed) {
 	r.published = max(r.published, c.Number)
 	close(r.changed)
 	r.changed = make(chan struct{})
+}
+
+// add adds a new key. The caller holds r.mu.
+func (r *Ring) add(key access.Key) {
+	if k, ok := r.known[key.ID]; !ok || k.Works() { // otherwise it was read already revoked, and the event of the revocation follows
+		r.known[key.ID] = key
+	}
 }
 
 // SecretChanged puts changes of the cell's secret into force.

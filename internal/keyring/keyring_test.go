@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/policy"
@@ -488,4 +489,22 @@ func TestUsesAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Until(t, "the follower has the event", func() bool { return len(x.unrecorded()) == 0 })
+}
+
+// At a cluster's node, the leader imports the file of an earlier release after the ring was opened. The keys work at once.
+func TestFileIsTakenOverByALeader(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir)
+	r, err := Open(t.Context(), Config{Engine: enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()}), Dir: dir, Secret: identity.NewCellSecret(), Node: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.TakeOver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the imported key works", func() bool { _, ok := r.Find("MUSTAAAAAAAAAAAAAAAA"); return ok })
+	if _, ok := r.Find("MUSTBBBBBBBBBBBBBBBB"); ok {
+		t.Error("a key that had been revoked works")
+	}
 }
