@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeysTakenOver), new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
-		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeyLimited), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
+		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeyLimited), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsUsed), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
@@ -157,6 +157,8 @@ func (r *Ring) follow(c engine.Committed) {
 			continue
 		case *people.SignInChanged:
 			signIns[e.SignIn.ID] = identity.SignIn{Roles: e.SignIn.Roles, Groups: e.SignIn.Groups}
+			continue
+		case *people.SignInsUsed: // changes nothing here, but its number is that of the last change of a session, for Await
 			continue
 		case *people.SignInsEnded:
 			ended = append(ended, e.IDs...)

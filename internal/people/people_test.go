@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -276,6 +277,39 @@ func TestLooksForSessionsAreBounded(t *testing.T) {
 	}
 	if x.goesOn(id) || len(x.looks) != 0 {
 		t.Errorf("an ended session goes on, or its look has not ended: %d", len(x.looks))
+	}
+}
+
+// lateKeys has not received a session yet when it is first asked for it.
+type lateKeys struct {
+	Keys
+	asked atomic.Int32
+}
+
+func (k *lateKeys) SignIn(id string) (identity.SignIn, bool) {
+	if k.asked.Add(1) == 1 {
+		return identity.SignIn{}, false
+	}
+	return k.Keys.SignIn(id)
+}
+
+// A node that receives a session later than the request with its cookie waits for the session, and not for entries that do not concern credentials.
+func TestSessionArrivesAfterItsRequest(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	x.ahead.Add(int64(time.Minute))
+	use := people.Use{ID: id, At: domain.TimeOf(x.engine.Now()), Address: "192.0.2.1"}
+	if err := x.engine.Do(t.Context(), &people.NoteUses{Uses: []people.Use{use}}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := x.stored(id); s.Used != use.At {
+		t.Fatalf("the use is not recorded: %+v", s)
+	}
+	x.config.Keys = &lateKeys{Keys: x.ring}
+	if !x.goesOn(id) {
+		t.Error("the session is unknown")
 	}
 }
 
