@@ -29,8 +29,8 @@ func (d *Door) showDevice(w http.ResponseWriter, r *http.Request) {
 		Code: shownCode(x.UserCode), Roles: roleNames(&p)})
 }
 
-// waiting returns the request whose code a person has typed. Wrong codes are counted by person and by address, so that a person
-// cannot guess the codes of others.
+// waiting returns the request whose code a person has typed. The codes of a person are counted before they are looked up, so that a person cannot guess
+// the codes of others. Wrong ones also count as failed sign-ins of the address.
 func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text string) (x domaingrants.Device, ok bool) {
 	again := func(status int, problem string) {
 		d.show(w, status, "device", view{Title: "Sign in on a device", Who: p.Name, Problem: problem})
@@ -38,6 +38,10 @@ func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text s
 	userCode, well := typedCode(text)
 	if !well {
 		again(http.StatusBadRequest, "A code has eight letters, such as BCDF-GHJK.")
+		return x, false
+	}
+	if !d.typed.Allow(p.SignIn) {
+		again(http.StatusTooManyRequests, "Too many codes. Wait a moment.")
 		return x, false
 	}
 	err := d.config.Engine.Read(r.Context(), func(v *cell.View) error {
@@ -51,16 +55,12 @@ func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text s
 	case ok && x.Standing == domaingrants.Waiting && d.now().Before(x.Expires.Std()):
 		return x, true
 	}
-	slow := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken})
-	switch {
-	case slow != nil:
+	if slow := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); slow != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
 		again(http.StatusTooManyRequests, "Too many wrong codes. Wait a moment.")
-	case !d.typed.Allow(p.SignIn):
-		again(http.StatusTooManyRequests, "Too many wrong codes. Wait a moment.")
-	default:
-		again(http.StatusNotFound, "No device is waiting with this code. A code is valid for ten minutes, and only once.")
+		return x, false
 	}
+	again(http.StatusNotFound, "No device is waiting with this code. A code is valid for ten minutes, and only once.")
 	return x, false
 }
 

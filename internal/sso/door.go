@@ -31,12 +31,12 @@ const (
 	valuesMax = 100
 )
 
-// Rate limits of unauthenticated requests.
+// Rate limits. All but the last one are for unauthenticated requests.
 var (
 	registerRate = rate.Every(time.Second, 30)             // registrations and requests of devices, by address
 	tokenRate    = rate.Every(time.Second/20, 200)         // by address: a studio behind one address may have many waiting devices
 	pollRate     = rate.Every(pollInterval*time.Second, 5) // by device: the CLI asks twice before it waits
-	typedRate    = rate.Every(30*time.Second, 10)          // codes that a person types and that no device shows
+	typedRate    = rate.Every(10*time.Second, 10)          // by sign-in session: codes of devices that a person types
 )
 
 // pollInterval is how many seconds a device should wait between polls for its tokens, as at AWS.

@@ -729,4 +729,11 @@ func TestAttackSignInFloods(t *testing.T) {
 	if statuses[404] == 0 || statuses[429] == 0 || len(statuses) != 2 {
 		t.Errorf("a person who guesses codes: %v", statuses)
 	}
+	at := "/device?user_code=" + waits["userCode"].(string)
+	if answer, text := x.browse("ann", at, nil); answer.StatusCode != 429 || strings.Contains(text, waits["userCode"].(string)) {
+		t.Errorf("a right code after too many wrong ones: %d", answer.StatusCode)
+	}
+	if answer, _ := x.browse("bob", at, nil); answer.StatusCode != 200 {
+		t.Errorf("another person at the same address: %d", answer.StatusCode)
+	}
 }
