@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type cluster struct {
 	tick  time.Duration
 	sent  func(*raft.AppendEntriesRequest)                          // nil, or called with each request of a leader
 	hangs chan struct{}                                             // nil, or hand-overs hang until it is closed
+	fails *atomic.Bool                                              // nil, or hand-overs fail while it is true
 	slow  func(leader string)                                       // nil, or called with each answer to a heartbeat before the leader gets it
 	loses func(to raft.ServerID, r *raft.AppendEntriesRequest) bool // nil, or reports whether the answer to a request is lost
 }
@@ -87,6 +89,19 @@ func (h hanging) TimeoutNow(id raft.ServerID, at raft.ServerAddress, request *ra
 	return h.wire.TimeoutNow(id, at, request, answer)
 }
 
+// failing is a transport on which hand-overs may fail.
+type failing struct {
+	wire
+	fails *atomic.Bool
+}
+
+func (f failing) TimeoutNow(id raft.ServerID, at raft.ServerAddress, request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
+	if f.fails.Load() {
+		return errors.New("the request is lost")
+	}
+	return f.wire.TimeoutNow(id, at, request, answer)
+}
+
 func newCluster(t testing.TB, open func(id string) Options) *cluster {
 	c := &cluster{t: t, open: open, nodes: map[string]*Node{}, links: map[string]*raft.InmemTransport{}, tick: 500 * time.Millisecond}
 	if os.Getenv("RAFT_LOG") != "" {
@@ -111,6 +126,9 @@ func (c *cluster) start(id string, bootstrap bool) (*Node, error) {
 	}
 	if c.hangs != nil {
 		o.Transport = hanging{wire{link}, c.hangs}
+	}
+	if c.fails != nil {
+		o.Transport = failing{wire{link}, c.fails}
 	}
 	if c.slow != nil {
 		o.Transport = slow{wire{link}, func() { c.slow(id) }}

@@ -176,6 +176,16 @@ func (n *Node) watchShortage() {
 		n.store.db.StopWaiting()
 	case lasts > n.options.ShortageLimit && n.handing.CompareAndSwap(false, true):
 		n.log.Warn("the leader waits for space or descriptors: it hands over", "error", err)
-		n.raft.LeadershipTransfer()
+		if n.begin() != nil {
+			return
+		}
+		future := n.raft.LeadershipTransfer()
+		go func() {
+			defer n.pending.Done()
+			if err := future.Error(); err != nil {
+				n.log.Warn("the leader could not hand over", "error", err)
+				n.handing.Store(false) // so that the next tick, or the next shortage, tries again
+			}
+		}()
 	}
 }
