@@ -91,8 +91,11 @@ func (l *Link) serveJoin(c *conn, began time.Time) error {
 // Join sends the request of a joining node to the first reachable address of a token, and returns the answer. If the error is
 // ErrUnanswered, the request may have had its effect. now is the clock; nil: time.Now.
 func Join(ctx context.Context, token trust.Token, now func() time.Time, request []byte) (answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, joinWait)
-	defer cancel()
+	return join(ctx, token, now, request, handshakeWait, joinWait)
+}
+
+// join is Join with handshakeWait for each address, and joinWait for the first that is a node.
+func join(ctx context.Context, token trust.Token, now func() time.Time, request []byte, handshakeWait, joinWait time.Duration) (answer []byte, err error) {
 	config := token.Client(now)
 	config.NextProtos = []string{string(joining)}
 	var failed []error
@@ -105,6 +108,8 @@ func Join(ctx context.Context, token trust.Token, now func() time.Time, request 
 			continue
 		}
 		defer below.reset()
+		ctx, cancel := context.WithTimeout(ctx, joinWait)
+		defer cancel()
 		defer context.AfterFunc(ctx, below.reset)()
 		below.left = joinBytesMax + joinBytesBelow
 		if err = writeMessage(c, request); err == nil {

@@ -58,6 +58,26 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Each address has its own time: nodes that do not answer leave enough for the next one.
+func TestJoinBesideSilentNodes(t *testing.T) {
+	a := newAuthority(t, cluster)
+	l := open(t, newIdentity(t, a, "n1", 0), func(o *Options) { o.Join = greet })
+	var addresses []string
+	for range 3 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and does not take part in the handshake
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		addresses = append(addresses, silent.Addr().String())
+	}
+	const wait = 300 * time.Millisecond
+	answer, err := join(t.Context(), newToken(t, a, append(addresses, l.Advertised())...), now, []byte("x"), wait, 2*wait)
+	if err != nil || string(answer) != "hello 127.0.0.1 x" {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}
+
 func TestLargestRequestAndAnswer(t *testing.T) {
 	a := newAuthority(t, cluster)
 	l := open(t, newIdentity(t, a, "n1", 0), func(o *Options) {
