@@ -664,7 +664,7 @@ func TestMetrics(t *testing.T) {
 			got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	if got["muster_cluster_connections muster-node/1"] != 1 || len(got) != 2+int(refusals) {
+	if got["muster_cluster_connections muster-node/1"] != 1 || len(got) != 3+int(refusals) {
 		t.Errorf("got %v", got)
 	}
 }

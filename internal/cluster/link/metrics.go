@@ -15,7 +15,7 @@ func (l *Link) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (l *Link) Collect(to chan<- prometheus.Metric) {
-	open := map[Protocol]int{Raft: 0, Node: 0}
+	open := map[Protocol]int{Raft: 0, Node: 0, HTTP: 0}
 	l.mu.Lock()
 	for c := range l.conns {
 		if c.node != "" {
