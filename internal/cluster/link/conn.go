@@ -42,7 +42,7 @@ func (l *Link) add(c *conn) bool {
 	return true
 }
 
-// established records the node at the other end. It fails if that node has left the cluster.
+// established records the node at the other end. It fails if that node has left the cluster, or its certificate is void since it was verified.
 func (c *conn) established(node trust.NodeID, p Protocol, s *stream) error {
 	l := c.link
 	l.mu.Lock()
@@ -51,6 +51,10 @@ func (c *conn) established(node trust.NodeID, p Protocol, s *stream) error {
 	// From here on CloseNode finds the connection; if CloseNode ran before, Removed reports the node.
 	if l.options.Removed != nil && l.options.Removed(node) {
 		return &removedError{node}
+	}
+	// For CloseUntrusted likewise. The certificate was verified in the middle of the handshake, and the peer chose when that ended.
+	if err := l.options.Identity.Trusts(c.ConnectionState()); err != nil {
+		return err
 	}
 	if c.counted != nil {
 		l.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
@@ -495,6 +496,70 @@ func TestReplacementOfTheAuthority(t *testing.T) {
 	if _, err := late.Dial(t.Context(), n1.Advertised(), "n1", Node); !errors.Is(err, trust.ErrUntrusted) {
 		t.Errorf("a node that missed it: %v", err)
 	}
+}
+
+// slowEnd holds back the last TLS record of a client's handshake, which follows its certificate, until more is closed.
+type slowEnd struct {
+	net.Conn
+	held chan<- struct{} // closed when the rest has been sent
+	more <-chan struct{}
+}
+
+func (c *slowEnd) Write(p []byte) (int, error) {
+	last := 0 // where the last record begins
+	for at := 0; at+5 <= len(p); at += 5 + int(binary.BigEndian.Uint16(p[at+3:])) {
+		last = at
+	}
+	if last == 0 || c.held == nil { // the hello is one record
+		return c.Conn.Write(p)
+	}
+	n, err := c.Conn.Write(p[:last])
+	if err != nil {
+		return n, err
+	}
+	close(c.held)
+	c.held = nil
+	<-c.more
+	rest, err := c.Conn.Write(p[last:])
+	return n + rest, err
+}
+
+// A peer whose certificate becomes void during its handshake is refused, even if the connections that existed were closed before the handshake ended.
+func TestAuthorityIsReplacedDuringAHandshake(t *testing.T) {
+	old := newAuthority(t, cluster)
+	both, err := old.WithNext(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := both.Switched()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i1 := newIdentity(t, both, "n1", 0)
+	n1 := open(t, i1, withEcho)
+	tcp, err := net.Dial("tcp", n1.Advertised())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, more := make(chan struct{}), make(chan struct{})
+	c := tls.Client(&slowEnd{tcp, held, more}, stranger(newIdentity(t, old, "n2", 0), string(Node)))
+	defer c.Close()
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.HandshakeContext(t.Context()) }()
+	<-held
+	time.Sleep(50 * time.Millisecond) // the certificate is verified; otherwise the test shows nothing
+	if err := i1.Use(next.Alone()); err != nil {
+		t.Fatal(err)
+	}
+	n1.CloseUntrusted()
+	close(more)
+	if err := <-shaken; err != nil {
+		t.Fatal(err) // the client does not know yet whether it is accepted
+	}
+	if peer, err := greeted(c); err == nil {
+		t.Errorf("greeted as %q", peer)
+	}
+	waittest.Until(t, "the refusal is counted", func() bool { return n1.refusals(byCertificate) == 1 })
 }
 
 func TestRemovedNodes(t *testing.T) {
