@@ -110,7 +110,7 @@ func (h home) open(t testing.TB, a *trust.Authority, id string, first bool) *nod
 		Node: id, Engine: n.Engine, Ask: n.peers.Ask, Log: slog.New(slog.DiscardHandler), Standing: func() presence.Standing { return presence.Standing{} },
 	})
 	n.there.WhenGivenUp(func() { n.drops.Add(1) })
-	answer := exchange.Answer(n.Engine, n.journal, map[byte]exchange.Handler{presence.Question: n.there.Answer})
+	answer := exchange.Answer(n.Engine, n.journal, map[byte]exchange.Handler{presence.Question: n.there.Answer}, nil)
 	answers.Store(&answer)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel

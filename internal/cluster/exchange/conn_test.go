@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"reflect"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // pair returns both ends of a connection over the loopback interface.
@@ -197,6 +199,20 @@ func TestPeersAtAFollower(t *testing.T) {
 	p.Close()
 	if _, err := p.Index(t.Context()); !errors.Is(err, engine.ErrNotLeading) || dials != 1 {
 		t.Errorf("after Close: %v, %d connections were made", err, dials)
+	}
+}
+
+// TestPanicOfAnAnswer: a panic is the outcome of its question only.
+func TestPanicOfAnAnswer(t *testing.T) {
+	asks, answers := pair(t)
+	fails := func(context.Context, []byte) ([]byte, error) { panic("a defect") }
+	serve(t, answers, Answer(nil, follower{}, map[byte]Handler{Explain: fails}, panics.New(slog.New(slog.DiscardHandler))))
+	c := NewClient(asks)
+	if _, err := c.AskFor(t.Context(), Explain, nil); !errors.Is(err, engine.ErrStopped) || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if _, err := c.AskFor(t.Context(), index, nil); !errors.Is(err, engine.ErrNotLeading) {
+		t.Errorf("the next question: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // Kinds of questions.
@@ -206,8 +207,27 @@ func (c *Client) AskFor(ctx context.Context, question byte, body []byte) ([]byte
 // with their text.
 type Handler func(ctx context.Context, body []byte) (answer []byte, err error)
 
-// Answer returns a function for Serve: this node's answers to nodes that take it for the leader. more has the handlers for further questions.
-func Answer(e *engine.Engine, office Office, more map[byte]Handler) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+// panicDoor is the label of panics.
+const panicDoor = "nodes"
+
+// Answer returns a function for Serve: this node's answers to nodes that take it for the leader. more has the handlers for further questions. A panic
+// makes the outcome of its question unknown. If it ended the node, the asker would ask the next leader, and end that, too.
+func Answer(e *engine.Engine, office Office, more map[byte]Handler, guard *panics.Guard) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+	answer := answers(e, office, more)
+	return func(ctx context.Context, kind byte, body []byte) (outcome byte, said []byte) {
+		var panicked error
+		func() {
+			defer guard.Catch(panicDoor, &panicked)
+			outcome, said = answer(ctx, kind, body)
+		}()
+		if panicked != nil {
+			return unknown, fmt.Append(nil, panicked)
+		}
+		return outcome, said
+	}
+}
+
+func answers(e *engine.Engine, office Office, more map[byte]Handler) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 	return func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 		if handle := more[kind]; handle != nil {
 			answer, err := handle(ctx, body)

@@ -73,7 +73,7 @@ func (n *Node) Leave(ctx context.Context) {
 func (n *Node) Run(duties office.Part, answers map[byte]exchange.Handler) {
 	all := map[byte]exchange.Handler{membership: n.answerChange, presence.Question: n.presence.Answer, clock: n.answerTime, authorities: n.answerAuthorities}
 	maps.Copy(all, answers)
-	answer := exchange.Answer(n.engine, n.journal, all)
+	answer := exchange.Answer(n.engine, n.journal, all, n.options.Panics)
 	n.answer.Store(&answer)
 	n.running.Store(true)
 	n.leading.Go(func() { n.lead(duties) })
