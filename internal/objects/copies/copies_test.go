@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -316,6 +317,38 @@ func TestTruncatedPart(t *testing.T) {
 	}
 	if content, err := b.Store.Read(m.Files[0].Parts[0].Digest); err != nil || len(content) == 3 {
 		t.Errorf("%d bytes, %v", len(content), err)
+	}
+}
+
+// A push to a node that lacks a part, of which the only other copy is truncated, gets that part from the client: the first attempt to make the build
+// says that it is missing.
+func TestTruncatedPartElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, verified := range []bool{false, true} { // since the start of the node that has it
+		p := newPlace(t)
+		a, b := p.node("a", 64<<20), p.node("b", 64<<20)
+		content := noise(1<<20, 6)
+		m := p.build(content, b.put)
+		part := m.Files[0].Parts[0].Digest
+		if verified {
+			if _, err := b.Store.Read(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Truncate(filepath.Join(b.dir, "parts", part.String()[:2], part.String()), 3); err != nil {
+			t.Fatal(err)
+		}
+		err := a.Commit(t.Context(), m, p.record)
+		if missing, ok := errors.AsType[*objects.MissingError](err); !ok || !slices.Contains(missing.Digests, part) {
+			t.Fatalf("verified %t: %v, want the part to be missing", verified, err)
+		}
+		p.build(content, a.put) // the client sends it
+		if err := a.Commit(t.Context(), m, p.record); err != nil || count(m, a, b) != 2 {
+			t.Errorf("verified %t: %v, %d nodes hold the build", verified, err, count(m, a, b))
+		}
+		if whole, err := b.Store.Read(part); err != nil || len(whole) == 3 {
+			t.Errorf("verified %t: %d bytes, %v", verified, len(whole), err)
+		}
 	}
 }
 
