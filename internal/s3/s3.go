@@ -244,8 +244,11 @@ func (c *Client) List(ctx context.Context, below string, f func(now time.Time, p
 		if err := f(now, infos); err != nil {
 			return err
 		}
-		if next = page.NextContinuationToken; !page.IsTruncated || next == "" {
+		if !page.IsTruncated {
 			return nil
+		}
+		if next = page.NextContinuationToken; next == "" { // callers remove objects that nothing in a complete list needs
+			return fmt.Errorf("list %s in %s: the store does not say where the list continues: it seems not to support ListObjectsV2", below, c.place)
 		}
 	}
 }

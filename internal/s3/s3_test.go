@@ -79,6 +79,21 @@ func fake(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (ans
 	return c
 }
 
+// A store that does not know ListObjectsV2 answers with the pages of the first version, which have no token for the next page. A list that ends there
+// would look complete.
+func TestListWithoutAToken(t *testing.T) {
+	c := fake(t, func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		_, _ = io.WriteString(w, `<ListBucketResult><IsTruncated>true</IsTruncated><NextMarker>a</NextMarker><Contents><Key>a-prefix/muster/a</Key><Size>1</Size></Contents></ListBucketResult>`)
+		return true
+	})
+	n := 0
+	err := c.List(t.Context(), "", func(_ time.Time, page []Info) error { n += len(page); return nil })
+	if err == nil || !strings.Contains(err.Error(), "ListObjectsV2") {
+		t.Errorf("%d objects, %v; want an error", n, err)
+	}
+}
+
 // This tests all operations against a real implementation of the protocol.
 func TestOperations(t *testing.T) {
 	c := fake(t, nil)
