@@ -146,7 +146,10 @@ func (c *Client) PutBytes(ctx context.Context, key string, content []byte) error
 	return c.Put(ctx, key, bytes.NewReader(content), int64(len(content)), sha256.Sum256(content))
 }
 
-// Get returns an object of at most the given number of bytes.
+// ErrTooLarge is the error for an object with more bytes than its reader accepts.
+var ErrTooLarge = errors.New("the object has more")
+
+// Get returns an object of at most the given number of bytes. A larger one is ErrTooLarge.
 func (c *Client) Get(ctx context.Context, key string, most int64) (content []byte, err error) {
 	err = c.try(ctx, "get "+key, func(ctx context.Context, timer *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodGet, key, nil, nil, nil, 0, emptySum)
@@ -155,11 +158,11 @@ func (c *Client) Get(ctx context.Context, key string, most int64) (content []byt
 		}
 		defer answer.Body.Close()
 		content, err = io.ReadAll(io.LimitReader(&received{answer.Body, timer}, most+1))
-		if err == nil && int64(len(content)) > most {
-			err = &Error{What: "get " + key, Status: http.StatusOK, Message: fmt.Sprintf("the object has more than %d bytes", most)}
-		}
 		return err
 	})
+	if err == nil && int64(len(content)) > most {
+		return nil, fmt.Errorf("get %s in %s: %w than %d bytes", key, c.place, ErrTooLarge, most)
+	}
 	return content, err
 }
 

@@ -3,6 +3,7 @@ package repository
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/musterhq/muster/internal/s3"
@@ -52,6 +53,9 @@ func (b *Bucket) Put(ctx context.Context, name string, content []byte) error {
 // Get implements Store.
 func (b *Bucket) Get(ctx context.Context, name string, most int64) (content []byte, err error) {
 	err = b.persist(ctx, func() (err error) { content, err = b.Client.Get(ctx, name, most); return err })
+	if errors.Is(err, s3.ErrTooLarge) {
+		err = damaged("%s", err)
+	}
 	return content, err
 }
 

@@ -126,6 +126,22 @@ func TestBucketThatRefuses(t *testing.T) {
 	}
 }
 
+// An object that has grown is damaged, in a bucket as in a directory: Verify reports it with the other damage, and what is intact.
+func TestObjectThatHasGrown(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Repository{"directory": New(NewDir(t.TempDir())), "bucket": newBucket(t, func(http.ResponseWriter, *http.Request) bool { return false })} {
+		h := newHouse(t)
+		m := h.take(r)
+		object := objectName(m.State[0].Name)
+		if err := r.store.Put(t.Context(), object, make([]byte, m.State[0].Stored+1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "no backup is intact") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A person who waits for a store that does not answer is told the cause before each retry.
 func TestBucketTellsWhyItWaits(t *testing.T) {
 	t.Parallel()
