@@ -213,6 +213,26 @@ func TestFilesAndEnvironment(t *testing.T) {
 	}
 }
 
+// TestChartVersionWithBuildMetadata: Flux appends the commit to the version of a chart that it takes from Git, and labels contain no plus sign.
+func TestChartVersionWithBuildMetadata(t *testing.T) {
+	c, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Metadata.Version = "0.1.0+0123456789ab.1"
+	merged, err := chartutil.ToRenderValues(c, one, chartutil.ReleaseOptions{Name: "muster", Namespace: "games"}, chartutil.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(c, merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := files["muster/templates/statefulset.yaml"]; !strings.Contains(text, "helm.sh/chart: muster-0.1.0_0123456789ab.1\n") {
+		t.Error(text)
+	}
+}
+
 // TestImages: releases have tags such as v0.2.0.
 func TestImages(t *testing.T) {
 	objects := manifests(t, all)
