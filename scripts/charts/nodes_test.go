@@ -168,7 +168,8 @@ func TestChartBecomesACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir, at := t.TempDir(), loopback(t)
-		settings["data"], settings["listen"], settings["cluster-listen"] = filepath.Join(dir, "data"), loopback(t), at
+		_, port, _ := net.SplitHostPort(at)
+		settings["data"], settings["listen"], settings["cluster-listen"] = filepath.Join(dir, "data"), loopback(t), ":"+port
 		text, err := json.Marshal(settings)
 		if err != nil {
 			t.Fatal(err)
@@ -178,24 +179,29 @@ func TestChartBecomesACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := objects["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0]
-		n := &node{t: t, env: []string{"MUSTER_CONFIG=" + file}}
+		n := &node{t: t, env: []string{"MUSTER_CONFIG=" + file}, args: c.Args}
 		joins := false
 		for _, e := range c.Env {
-			joins = joins || e.Name == "MUSTER_JOIN" && e.ValueFrom.SecretKeyRef.Name == "muster-join"
+			switch e.Name {
+			case "MUSTER_JOIN":
+				joins = e.ValueFrom.SecretKeyRef.Name == "muster-join"
+			case "MUSTER_CLUSTER_ADVERTISE":
+				if want := "$(POD_NAME).muster-nodes.$(POD_NAMESPACE).svc.cluster.local:8090"; e.Value != want {
+					t.Errorf("%s: %s, want %s", e.Name, e.Value, want)
+				}
+				n.env = append(n.env, e.Name+"="+at)
+			}
 		}
 		if joins != (i > 0) {
 			t.Errorf("node %d has a join token: %v", i, joins)
 		}
-		for _, arg := range c.Args {
-			if name, value, _ := strings.Cut(arg, "="); name == "--cluster-advertise" {
-				if want := "$(POD_NAME).muster-nodes.$(POD_NAMESPACE).svc.cluster.local:8090"; value != want {
-					t.Errorf("%s: want %s", arg, want)
-				}
-				arg = name + "=" + at
-			}
-			n.args = append(n.args, arg)
-		}
 		nodes[i] = n
 	}
 	becomeCluster(t, nodes)
+	for _, n := range nodes {
+		// The settings come from the environment and the file, so that a command in a running container knows them too.
+		if text, _ := n.run("doctor"); !strings.Contains(text, "port of --cluster-listen") || strings.Contains(text, "failure  settings") {
+			t.Errorf("%s", text)
+		}
+	}
 }
