@@ -2,6 +2,7 @@ package charts
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +197,39 @@ func TestEndingPodsStillServe(t *testing.T) {
 	}
 	if c := manifests(t, one)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0]; c.Lifecycle != nil {
 		t.Errorf("no other pod takes connections, so an update of one node would only take longer: %+v", c.Lifecycle)
+	}
+}
+
+// TestInternalListeners: the listeners for the studio's servers and operators are reachable, but only from within the Kubernetes cluster.
+func TestInternalListeners(t *testing.T) {
+	objects := manifests(t, values{
+		"publicURL": "https://muster.example.com", "service": values{"type": "LoadBalancer"},
+		"settings": values{"player-flow": true, "partner-listen": ":8444", "operator-listen": "[::]:8445"},
+	})
+	service, ok := objects["Service/muster-internal"].(*corev1.Service)
+	if !ok {
+		t.Fatal("no Service for the listeners")
+	}
+	var got []string
+	for _, p := range service.Spec.Ports {
+		got = append(got, fmt.Sprintf("%s %d %s", p.Name, p.Port, p.TargetPort.String()))
+	}
+	if want := []string{"operator 8445 operator", "partner 8444 partner"}; !slices.Equal(got, want) || service.Spec.Type != "" {
+		t.Errorf("got %q, want %q: %+v", got, want, service.Spec)
+	}
+	ports := objects["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0].Ports
+	if !slices.Contains(ports, corev1.ContainerPort{Name: "partner", ContainerPort: 8444, Protocol: "TCP"}) || !slices.Contains(ports, corev1.ContainerPort{Name: "operator", ContainerPort: 8445, Protocol: "TCP"}) {
+		t.Errorf("%+v", ports)
+	}
+	rules := objects["NetworkPolicy/muster"].(*networkingv1.NetworkPolicy).Spec.Ingress
+	if last := rules[len(rules)-1]; len(last.Ports) != 2 || len(last.From) != 1 || last.From[0].PodSelector == nil || last.From[0].NamespaceSelector != nil {
+		t.Errorf("%+v", rules)
+	}
+
+	// kubectl port-forward reaches loopback addresses.
+	objects = manifests(t, values{"publicURL": "https://muster.example.com", "settings": values{"operator-listen": "127.0.0.1:8445"}})
+	if objects["Service/muster-internal"] != nil || len(objects["NetworkPolicy/muster"].(*networkingv1.NetworkPolicy).Spec.Ingress) != 1 {
+		t.Errorf("%+v", objects)
 	}
 }
 

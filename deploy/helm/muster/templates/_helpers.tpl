@@ -28,3 +28,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if .Values.cluster.enabled }}{{ $_ := set $s "cluster-listen" ":8090" }}{{ end }}
 {{- mergeOverwrite (deepCopy .Values.settings) $s | toPrettyJson }}
 {{- end }}
+
+{{- /* Ports of the listeners for the studio's servers and operators, by name, if other machines are to reach them. */}}
+{{- define "muster.internal" -}}
+{{- range $name := list "partner" "operator" }}
+{{- $address := index $.Values.settings (printf "%s-listen" $name) | default "" }}
+{{- if not (regexMatch "^(localhost|127\\.|\\[::1\\])" $address) }}
+{{- with regexFind "[0-9]+$" $address }}
+{{ $name }}: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
