@@ -61,35 +61,49 @@ func isRefresh(r *http.Request) bool {
 	return r.Header.Get("HX-Request") != "" && r.Header.Get("HX-Target") == "main" && !r.URL.Query().Has(doneParameter)
 }
 
-// refresh answers an open page with the part of it that follows the state. A page depends only on its URL and on the viewer's role, so all viewers of
-// one role share it.
+// refresh answers an open page with the part of it that follows the state.
 func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
-	number, _ := d.live.look()
-	key := by.Role.String() + " " + r.URL.RequestURI()
-	page := d.shared.get(number, key)
-	if page != nil {
-		d.live.pace.spent(refreshLeast)
-	} else {
-		built, err, _ := d.shared.building.Do(strconv.FormatUint(number, 10)+" "+key, func() (any, error) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), refreshTime)
-			defer cancel()
-			began := time.Now()
-			page, ofState, err := d.part(r.WithContext(ctx), by, build)
-			d.live.pace.spent(time.Since(began))
-			if err == nil && ofState {
-				d.shared.put(number, key, page)
-			}
-			return page, err
-		})
-		if err != nil {
-			status, c := d.refusal(r, err)
-			d.write(w, r, status, c, by)
-			return
-		}
-		page = built.([]byte)
+	page, err := d.refreshed(r, by, build)
+	if err != nil {
+		status, c := d.refusal(r, err)
+		d.write(w, r, status, c, by)
+		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(page) // the browser has gone if it fails
+}
+
+// refreshed returns the part of a page that follows the state. Without policies, a page depends only on its URL and on the viewer's role, so all viewers
+// of one role share it. Policies can depend on anything in a request, such as its address, so the pages of restricted viewers are their own.
+func (d *Door) refreshed(r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) ([]byte, error) {
+	timed := func(r *http.Request) (page []byte, ofState bool, err error) {
+		began := time.Now()
+		defer func() { d.live.pace.spent(time.Since(began)) }()
+		return d.part(r, by, build)
+	}
+	if who := by.Principal(""); who.Restricted() {
+		page, _, err := timed(r)
+		return page, err
+	}
+	number, _ := d.live.look()
+	key := by.Role.String() + " " + r.URL.RequestURI()
+	if page := d.shared.get(number, key); page != nil {
+		d.live.pace.spent(refreshLeast)
+		return page, nil
+	}
+	built, err, _ := d.shared.building.Do(strconv.FormatUint(number, 10)+" "+key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), refreshTime)
+		defer cancel()
+		page, ofState, err := timed(r.WithContext(ctx))
+		if err == nil && ofState {
+			d.shared.put(number, key, page)
+		}
+		return page, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return built.([]byte), nil
 }
 
 // part returns the part of a page that follows the state. ofState is false if the page also shows what changes without the state.
@@ -100,5 +114,5 @@ func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Req
 	}
 	var page bytes.Buffer
 	err = templates[c.page]().ExecuteTemplate(&page, "content", frame{content: c, door: d, role: by.Role})
-	return page.Bytes(), !c.Ticks, err
+	return settled(page.Bytes()), !c.Ticks, err
 }

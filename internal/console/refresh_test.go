@@ -1,11 +1,15 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/domain/access"
 )
 
 func TestPaceBoundsTheShareOfRefreshes(t *testing.T) {
@@ -91,6 +95,35 @@ func TestRefreshIsPartOfThePage(t *testing.T) {
 	}
 	if r := x.refreshed(Prefix + "/fleets"); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a page was shown without a sign-in: %d", r.StatusCode)
+	}
+}
+
+// A page that a person's policies deny is not answered from the pages of others, and theirs does not become the page of others.
+func TestRefreshObeysPolicies(t *testing.T) {
+	x := newDesk(t)
+	x.withKeys()
+	x.keys.Publish(keysNamed("ADMIN", access.Admin, "BOUND", access.Admin))
+	err := x.keys.PublishPolicies([]access.Policy{{Name: "p", Text: `{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "muster:Console.Look", "Resource": "*"}}`}},
+		[]access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "BOUND"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, bound := x.signedInAs("ADMIN"), x.signedInAs("BOUND")
+	for _, path := range []string{"/keys", "/policies", "/people", "/audit"} {
+		for range 2 {
+			x.wantPage(x.refreshed(Prefix+path, admin), http.StatusOK)
+			x.wantPage(x.refreshed(Prefix+path, bound), http.StatusForbidden, "is not authorized to perform")
+		}
+	}
+	audited := false
+	x.config.Feed = func(_ context.Context, _ url.Values, mayAudit bool) ([]byte, error) {
+		audited = mayAudit
+		return []byte(`{"entries": []}`), nil
+	}
+	for key, want := range map[*http.Cookie]bool{bound: false, admin: true} {
+		if x.refreshed(Prefix+"/events/fleet/fleet-1", key); audited != want {
+			t.Errorf("the events had entries of the audit log: %t", audited)
+		}
 	}
 }
 

@@ -32,5 +32,8 @@ func TestPagesAreSettled(t *testing.T) {
 		if page := text(t, x.get(Prefix+path, x.signedInAs("LOOK"))); !strings.Contains(page, "\ufffddev") || strings.Contains(page, ">\u202e") || strings.Contains(page, " \u202e") {
 			t.Errorf("%s is %s", path, page)
 		}
+		if part := text(t, x.refreshed(Prefix+path, x.signedInAs("LOOK"))); !strings.Contains(part, "\ufffddev") || strings.Contains(part, ">\u202e") {
+			t.Errorf("%s is refreshed with %s", path, part)
+		}
 	}
 }
