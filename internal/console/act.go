@@ -130,7 +130,11 @@ func (d *Door) prepared(r *http.Request, a *action) (*form, error) {
 // must be typed.
 func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
 	at := d.engine.Applied()
-	f, err := d.prepared(r, a)
+	var f *form
+	err := d.mayOpen(r, a, by)
+	if err == nil {
+		f, err = d.prepared(r, a)
+	}
 	if err != nil {
 		d.refuse(w, r, err, by)
 		return
@@ -153,6 +157,21 @@ func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, a
 		return
 	}
 	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: p}, by)
+}
+
+// mayOpen refuses the form of an action on something that only administrators see to those who may not execute the action: the form shows its object.
+func (d *Door) mayOpen(r *http.Request, a *action, by identity.AccessKey) error {
+	if !slices.Contains([]string{"keys", "policies", "people"}, a.section) {
+		return nil
+	}
+	if why := d.mayNot(a, by.Role); why != "" {
+		return denied("“" + a.text + "” " + why + ".")
+	}
+	who := &actor{Principal: by.Principal(d.config.Proxies.Of(r))}
+	if err := d.mayDo(r, a, who, ""); err != nil {
+		return denied(err.Error())
+	}
+	return nil
 }
 
 // mayDo checks a person's policies for an action that is not an operation of the service API, and for the fleet named in its form.

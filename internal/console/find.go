@@ -32,7 +32,7 @@ func (d *Door) find(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 		return
 	}
-	all, err := d.hits(r.Context(), text, by.Role)
+	all, err := d.hits(r, text, by.Role)
 	exact := slices.DeleteFunc(slices.Clone(all), func(h hit) bool { return !h.exact })
 	switch {
 	case err == nil && len(exact) == 1:
@@ -62,7 +62,7 @@ func likely(id string) string {
 
 // findAsJSON is find for the palette.
 func (d *Door) findAsJSON(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
-	all, err := d.hits(r.Context(), strings.TrimSpace(r.URL.Query().Get("id")), by.Role)
+	all, err := d.hits(r, strings.TrimSpace(r.URL.Query().Get("id")), by.Role)
 	if err != nil {
 		status, c := d.refusal(r, err)
 		http.Error(w, c.Data.(string), status)
@@ -73,7 +73,7 @@ func (d *Door) findAsJSON(w http.ResponseWriter, r *http.Request, by identity.Ac
 }
 
 // hits returns the pages that a text may refer to, exact matches first. Without a text, these are the sections.
-func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all []hit, err error) {
+func (d *Door) hits(r *http.Request, text string, role identity.Role) (all []hit, err error) {
 	if len(text) > lookup.BytesMax {
 		return nil, domain.Refuse(domain.Invalid, "The id %.40q… has %d bytes; want at most %d.", text, len(text), lookup.BytesMax)
 	}
@@ -88,7 +88,8 @@ func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all [
 	}
 	if text != "" {
 		finder := lookup.Finder{Engine: d.engine, Explain: d.idOf}
-		err := finder.Find(ctx, lookup.Search{Text: text, Parts: true, Keys: role == identity.Admin}, func(o lookup.Object) bool {
+		keys := d.forAdmins(r, "access keys", "muster:Service.ListKeys") == nil
+		err := finder.Find(r.Context(), lookup.Search{Text: text, Parts: true, Keys: keys}, func(o lookup.Object) bool {
 			x.hits = append(x.hits, hitOf(&o))
 			return true
 		})

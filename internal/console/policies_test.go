@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/policy"
 )
@@ -87,6 +89,43 @@ func TestPoliciesOfTheConsole(t *testing.T) {
 	x.done(x.send(admin, "detach-policy/looks/group:level%20designers/a", "reason", "x"), "policies/looks?done=detach-policy")
 	x.wantPage(x.get(Prefix+"/do/detach-policy/looks/role:backend", admin), http.StatusNotFound, "is not attached to")
 	x.done(x.send(admin, "delete-policy/looks", "confirm", "looks", "reason", "x"), "policies?done=delete-policy")
+}
+
+// A form shows its object, so it opens only for administrators whose policies allow the change, if only administrators see the object's page.
+func TestFormsOfWhatAdministratorsSee(t *testing.T) {
+	x := newDesk(t)
+	ring := x.withKeys()
+	admin := x.signedInAs("ADMIN")
+	x.send(admin, "create-key", "name", "lobby", "role", "backend", "reason", "x")
+	x.send(admin, "create-policy", "name", "looks", "body", looks, "reason", "x")
+	x.do(&people.StartSession{SignIn: people.SignIn{ID: "signin-00000000-0000-4000-8000-000000000001", Kind: people.Browser, Provider: "corp", Subject: "ann", Name: "lobby's Ann", Roles: access.Roles(access.ReadOnly)}, Valid: time.Hour, Check: time.Hour})
+	x.keys.Publish(keysNamed("ADMIN", access.Admin, "BOUND", access.Admin, "LOOK", access.ReadOnly, "RUN", access.Backend))
+	err := x.keys.PublishPolicies([]access.Policy{{Name: "p", Text: `{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "muster:Console.Look", "Resource": "*"}}`}},
+		[]access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "BOUND"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := ring.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made[0].ID
+	for _, form := range []string{"limit-key/" + id, "revoke-key/" + id, "change-policy/looks", "attach-policy/looks", "delete-policy/looks", "create-policy", "create-key", "end-sign-in/signin-00000000-0000-4000-8000-000000000001"} {
+		x.wantPage(x.get(Prefix+"/do/"+form, admin), http.StatusOK)
+		for key, why := range map[string]string{"LOOK": "needs the role admin", "RUN": "needs the role admin", "BOUND": "is not authorized to perform"} {
+			page := x.get(Prefix+"/do/"+form, x.signedInAs(key))
+			shown := text(t, page)
+			if page.StatusCode != http.StatusForbidden || !strings.Contains(shown, why) || strings.Contains(shown, "lobby") || strings.Contains(shown, "gamelift:List") {
+				t.Errorf("%s got the form %s: %d %s", key, form, page.StatusCode, shown)
+			}
+		}
+	}
+	if hits := x.hitsOf("lobby", x.signedInAs("BOUND")); len(hits) > 0 {
+		t.Errorf("a search found %+v", hits)
+	}
+	if hits := x.hitsOf("lobby", admin); len(hits) != 1 {
+		t.Errorf("the administrator's search found %+v", hits)
+	}
 }
 
 // A form changes the limits of a key, and warns when that would lock the person out.
