@@ -66,7 +66,7 @@ func TestTicketsComeInPages(t *testing.T) {
 
 // Plots of a pool count each player once, whatever the values are.
 func TestPlotsOfAPool(t *testing.T) {
-	for _, numbers := range [][]float64{{0}, {5, 5, 5}, {1, 2, 3}, {-3, 1e9}, {0.001, 0.0011}, {1499, 1501, 900, 2400, 1200}, {-1e300, 1e300}} {
+	for _, numbers := range [][]float64{{0}, {5, 5, 5}, {1, 2, 3}, {-3, 1e9}, {0.001, 0.0011}, {1499, 1501, 900, 2400, 1200}, {-1e300, 1e300}, {0, 5e-324}, {-1.7e308, 1.7e308}} {
 		places, values := numberBars(numbers)
 		sum := 0.0
 		for _, v := range values {

@@ -238,7 +238,7 @@ func numberBars(numbers []float64) (places []string, values []float64) {
 	low, high := slices.Min(numbers), slices.Max(numbers)
 	step := 1.0
 	if high > low {
-		step = math.Pow(10, math.Floor(math.Log10((high-low)/poolBars)))
+		step = math.Pow(10, math.Floor(math.Log10(max(high/poolBars-low/poolBars, math.SmallestNonzeroFloat64*1e10)))) // neither 0 nor infinite
 		for _, f := range []float64{1, 2, 5, 10, 20} {
 			if math.Floor(high/(f*step))-math.Floor(low/(f*step)) < poolBars {
 				step *= f
