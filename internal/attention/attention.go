@@ -28,7 +28,7 @@ type Item struct {
 	What string `json:"what"` // is wrong, and why: one or more sentences
 	Next string `json:"next"` // step, in one or more sentences
 
-	// Kind and ID name the object that it is about; empty for the service as a whole. Kinds are those of explanations, and "host", "queue" and "configuration".
+	// Kind and ID name the object that it is about; empty for the service as a whole. Kinds are those of explanations, and "host", "queue" and "access key".
 	Kind string `json:"kind,omitempty"`
 	ID   string `json:"id,omitempty"`
 }

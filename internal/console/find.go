@@ -131,7 +131,7 @@ func hitOf(o *lookup.Object) hit {
 	path := objectPath(o.Kind, o.ID)
 	switch o.Kind {
 	case lookup.AccessKey:
-		path = "keys#" + escaped(o.ID)
+		path = keyPath(o.ID)
 	case lookup.Configuration:
 		h.Kind = "matchmaking configuration"
 	case lookup.PlayerSession:

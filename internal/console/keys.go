@@ -11,6 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
+// keyPath returns the path of an access key's row.
+func keyPath(id string) string { return "keys#" + escaped(id) }
+
 // keyList lists all access keys, including revoked ones, without their secrets.
 var keyList = list[keyring.Document]{
 	name: "access-keys", label: "Access keys", most: 200, empty: "There is no access key.",

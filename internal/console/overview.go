@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
@@ -57,18 +56,12 @@ func (d *Door) overview(r *http.Request) (*content, error) {
 
 // LinkTo returns the page about an item's subject; empty if there is none.
 func (*overview) LinkTo(x *attention.Item) string {
-	escaped := (&url.URL{Path: x.ID}).EscapedPath()
-	switch x.Kind {
-	case "":
-		return ""
-	case "fleet":
-		return Prefix + "/fleets/" + escaped
-	case "host":
-		return Prefix + "/hosts"
-	case "queue":
-		return Prefix + "/" + objectPath("queue", x.ID)
-	case "alias":
-		return Prefix + "/fleets"
+	path := objectPath(x.Kind, x.ID)
+	if x.Kind == "access key" {
+		path = keyPath(x.ID)
 	}
-	return Prefix + "/" + x.Kind + "/" + escaped
+	if path == "" {
+		return ""
+	}
+	return Prefix + "/" + path
 }
