@@ -21,8 +21,7 @@ import (
 // Bounds of pages of placements.
 const (
 	placementsPage = 100
-	placementRows  = 10     // of those that wait, on the page of a queue
-	placementsMost = 10_000 // waiting placements that are read for the pages after the first
+	placementRows  = 10 // of those that wait, on the page of a queue
 )
 
 // destinationLine is a destination of a queue.
@@ -177,34 +176,19 @@ var pendingList = list[placement.Placement]{
 		return []offered{{link: link{"Why it waits", Prefix + "/placement/" + escaped(p.ID)}}}
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []placement.Placement, next url.Values, err error) {
-		name, from := r.PathValue("name"), place(query)
+		name := r.PathValue("name")
+		no, _ := strconv.ParseUint(query.Get("no"), 10, 64) // 0: all that started at that instant
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
 			if _, ok := v.Queue(name); !ok {
 				return domain.Refuse(domain.NotFound, "There is no queue %.128q.", name)
 			}
-			limit := most + 1
-			if from.ID != "" {
-				limit = placementsMost
-			}
-			some := v.PendingIn(name, limit)
-			if from.ID != "" {
-				some = slices.DeleteFunc(some, func(p placement.Placement) bool {
-					return p.Start < from.Created || p.Start == from.Created && p.No <= placeNo(query)
-				})
-			}
-			all, next = cut(some, most, func(p *placement.Placement) url.Values {
+			all, next = cut(v.PendingAfter(name, place(query).Created, no, most+1), most, func(p *placement.Placement) url.Values {
 				return with(since(p.Start, p.ID), url.Values{"no": {strconv.FormatUint(p.No, 10)}})
 			})
 			return nil
 		})
 		return all, next, err
 	},
-}
-
-// placeNo returns the number of the placement after which a page starts.
-func placeNo(query url.Values) uint64 {
-	no, _ := strconv.ParseUint(query.Get("no"), 10, 64) // 0: all of that instant
-	return no
 }
 
 // endedPlacements lists the ended placements of the queue in the path, the latest first. A page never splits an instant, so it may have more rows

@@ -66,6 +66,19 @@ func TestPlacementsComeInPages(t *testing.T) {
 	x.wantPage(x.get(Prefix+"/queues/global/ended?until=x", look), http.StatusBadRequest, "none that a page of this console gave")
 }
 
+// An export has all waiting placements, however many there are.
+func TestManyPlacementsWait(t *testing.T) {
+	x := furnished(t)
+	const many = 12_000
+	for i := range many {
+		x.do(&hosting.StartPlacement{Placement: placement.Placement{ID: fmt.Sprintf("place-%05d", i), Queue: "global", PlayersMax: 2}})
+	}
+	e := x.exported("/queues/global/placements?format=json", x.signedInAs("LOOK"))
+	if len(e.Rows) != many || e.Next != nil || e.Rows[many-1]["placement"] != fmt.Sprintf("place-%05d", many-1) {
+		t.Errorf("%d of %d placements were exported; next %v", len(e.Rows), many, e.Next)
+	}
+}
+
 func TestGameSessionPage(t *testing.T) {
 	x := furnished(t)
 	look := x.signedInAs("LOOK")

@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -12,13 +13,25 @@ func (v *View) QueueDepth(queue string) placement.Depth { return v.c.Placements.
 // PendingIn returns up to `most` pending placements of a queue, the earliest first.
 func (v *View) PendingIn(queue string, most int) (all []placement.Placement) {
 	v.SawAll()
-	v.c.Placements.PendingIn(queue, func(_ placement.Ref, p *placement.Placement) bool {
-		if len(all) < most {
-			all = append(all, *p)
-		}
-		return len(all) < most
-	})
+	v.c.Placements.PendingIn(queue, upTo(most, &all))
 	return all
+}
+
+// PendingAfter returns up to `most` pending placements of a queue after the one with a start and a number, the earliest first.
+func (v *View) PendingAfter(queue string, start domain.Time, no uint64, most int) (all []placement.Placement) {
+	v.SawAll()
+	v.c.Placements.PendingAfter(queue, start, no, upTo(most, &all))
+	return all
+}
+
+// upTo returns a function that copies up to `most` placements.
+func upTo(most int, all *[]placement.Placement) func(placement.Ref, *placement.Placement) bool {
+	return func(_ placement.Ref, p *placement.Placement) bool {
+		if len(*all) < most {
+			*all = append(*all, *p)
+		}
+		return len(*all) < most
+	}
 }
 
 // LocationDepths yields, in no particular order, the locations that waiting placements prefer. The counts are for metrics and may be ahead of what is

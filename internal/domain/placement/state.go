@@ -152,6 +152,13 @@ func (s *State) PendingIn(queue string, yield func(Ref, *Placement) bool) {
 	}
 }
 
+// PendingAfter is PendingIn for the placements after the one with a start and a number.
+func (s *State) PendingAfter(queue string, start domain.Time, no uint64, yield func(Ref, *Placement) bool) {
+	if t := s.pending[queue]; t != nil {
+		t.Ascend(turn{start: start, no: no + 1}, func(x turn) bool { return yield(x.ref, s.Placements.Get(x.ref)) })
+	}
+}
+
 // Wait sets the places at which a placement waits for a free process. Without places, it no longer waits.
 func (s *State) Wait(r Ref, places []Place) {
 	p := s.Placements.Mut(r)
