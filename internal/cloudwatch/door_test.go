@@ -380,6 +380,9 @@ func TestQuery(t *testing.T) {
 		!out.Datapoints[1].Timestamp.Equal(timeOf(start+1)) || out.RequestID == "" {
 		t.Errorf("%d %s %v", status, body, err)
 	}
+	if status, body := s.post(queryHeader, "member.1=ListMetrics"); status != 400 || !bytes.Contains(body, []byte("<Code>SerializationException</Code>")) {
+		t.Errorf("a list: %d %s", status, body)
+	}
 	form.Set("Action", "PutMetricData")
 	if status, body := s.post(queryHeader, form.Encode()); status != 400 || !bytes.Contains(body, []byte("<Code>InvalidAction</Code>")) {
 		t.Errorf("%d %s", status, body)
@@ -390,6 +393,7 @@ func TestQuery(t *testing.T) {
 func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"MetricDataQueries":[{"Id":"a","MetricStat":{"Metric":{"Namespace":"x"},"Period":60}}],"StartTime":1}`))
 	f.Add([]byte("Action=ListMetrics&Dimensions.member.1.Name=a&Dimensions.member.2.Name=b&StartTime=2025-01-01"))
+	f.Add([]byte("member.1=a"))
 	f.Add([]byte("\xa1\x69StartTime\xc1\x01"))
 	f.Fuzz(func(_ *testing.T, body []byte) {
 		for _, p := range []protocol{jsonProtocol{}, cborProtocol{}, queryProtocol{}} {

@@ -2,6 +2,7 @@ package cloudwatch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -116,7 +117,11 @@ func readForm(body []byte) (object, error) {
 		}
 		at[last] = values[0]
 	}
-	return lists(root).(object), nil
+	o, ok := lists(root).(object)
+	if !ok {
+		return nil, serialization("form", errors.New("it is a list"))
+	}
+	return o, nil
 }
 
 // lists replaces structures whose only member is "member" with lists.
