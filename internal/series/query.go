@@ -67,7 +67,9 @@ func (s *Store) slots(k Key, kind byte, minutes, count, from, to int64) (all []S
 			return nil, err
 		}
 	}
-	if at := hour * minutesInHour; kind == 'h' && inHour.Count > 0 && at+minutesInHour > from && at < to {
+	at := hour * minutesInHour
+	closed := len(all) > 0 && all[len(all)-1].Minute == at // by an Append since inHour was copied
+	if kind == 'h' && !closed && inHour.Count > 0 && at+minutesInHour > from && at < to {
 		all = append(all, Slot{at, inHour})
 	}
 	return all, nil

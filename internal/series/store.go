@@ -81,12 +81,11 @@ const damagedSuffix = ".damaged"
 // Open opens the store in a directory, and creates it if there is none. It moves a damaged store aside and starts a new one.
 func Open(o Options) (*Store, error) {
 	s, err := open(o)
-	damaged, ok := errors.AsType[*embeddb.Damaged](err)
-	if !ok && !errors.Is(err, errBlock) && !errors.Is(err, errKey) || o.FS != nil {
+	if _, damaged := errors.AsType[*embeddb.Damaged](err); !damaged && !errors.Is(err, errBlock) && !errors.Is(err, errKey) || o.FS != nil {
 		return s, err
 	}
 	aside := o.Dir + damagedSuffix
-	o.Log.Warn("the stored metrics are damaged: they are moved aside, and the service begins to store new ones", "directory", aside, "error", errors.Join(damaged, err))
+	o.Log.Warn("the stored metrics are damaged: they are moved aside, and the service begins to store new ones", "directory", aside, "error", err)
 	if err := errors.Join(os.RemoveAll(aside), os.Rename(o.Dir, aside)); err != nil {
 		return nil, fmt.Errorf("put damaged metrics aside: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
@@ -337,6 +338,97 @@ func TestDamageIsPutAside(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + damagedSuffix); err != nil {
 		t.Error(err)
+	}
+}
+
+// The log names the damage, whether the database finds it or only this package.
+func TestDamageIsNamed(t *testing.T) {
+	for name, damage := range map[string]func(*testing.T, *Store){
+		"a malformed total": func(t *testing.T, s *Store) {
+			if err := s.db.Set(key1('c', 1), []byte{1}, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a malformed name": func(t *testing.T, s *Store) {
+			if err := s.db.Set(key1('s', 1), []byte{9}, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a table": func(t *testing.T, s *Store) {
+			if err := s.db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			tables, err := filepath.Glob(filepath.Join(s.Dir, "*.sst"))
+			if err != nil || len(tables) == 0 {
+				t.Fatal(tables, err)
+			}
+			for _, table := range tables {
+				content, err := os.ReadFile(table)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range content[:min(len(content), 60)] {
+					content[i] ^= 0x55
+				}
+				if err := os.WriteFile(table, content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			o := Options{Dir: filepath.Join(t.TempDir(), "metrics"), Log: slog.New(slog.NewTextHandler(&log, nil))}
+			s := mustOpen(t, o)
+			if err := s.Append(start, []Point{{Key: keyNo(1), Stat: Of(1), Counts: true}}); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = mustOpen(t, o)
+			defer s.Close()
+			if s.Last() != 0 || !strings.Contains(log.String(), "moved aside") || strings.Contains(log.String(), "PANIC") || !strings.Contains(log.String(), "error=") {
+				t.Errorf("the last minute is %d, and the log %s", s.Last(), log.String())
+			}
+		})
+	}
+}
+
+// A reader gets each hour once, also while it ends.
+func TestHoursEndWhileTheyAreRead(t *testing.T) {
+	s := mustOpen(t, Options{Dir: "metrics", FS: vfs.NewMem()})
+	defer s.Close()
+	const days = 15
+	done := make(chan error, 1)
+	go func() {
+		for hour := range int64(days * hoursInDay) {
+			if err := s.Append((start/1440*hoursInDay+hour)*minutesInHour, []Point{{Key: keyNo(1), Stat: Of(1)}}); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		all, err := s.Hours(keyNo(1), s.Last()-3*minutesInHour, s.Last()+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range all {
+			if i > 0 && x.Minute <= all[i-1].Minute || x.Stat != Of(1) {
+				t.Fatalf("the hours are %v", all)
+			}
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
 	}
 }
 
