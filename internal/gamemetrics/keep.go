@@ -88,10 +88,13 @@ func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 	top := r.topRules()
 	for k, c := range r.counts {
 		n := c.total - c.written
-		if n == 0 || k.metric.Of == Rule && !top[[2]string{k.a, k.b}] {
+		if n == 0 {
 			continue
 		}
 		c.written = c.total
+		if k.metric.Of == Rule && !top[[2]string{k.a, k.b}] { // once it has a series, that begins with the evaluations of its minute
+			continue
+		}
 		undone = append(undone, func() { c.written -= n })
 		points = append(points, series.Point{Key: k.series(), Stat: series.Of(n), Counts: true})
 		if k.metric.Of == Place {

@@ -446,6 +446,45 @@ func TestSubjectsAreBounded(t *testing.T) {
 	}
 }
 
+// A rule that comes to have series of its own begins with the evaluations of that minute. A rule without them is forgotten with its configuration.
+func TestRulesAreBounded(t *testing.T) {
+	s := newScene(t)
+	compiled, problems := ruleset.Parse(rules)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "duel", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
+	s.stop()
+	s.start()
+	var all []matchmaker.RuleEvaluations
+	for i := range rulesMax + 2 {
+		all = append(all, matchmaker.RuleEvaluations{Configuration: "duel", Rule: fmt.Sprintf("rule %02d", i), Passed: 1000})
+	}
+	late := &all[rulesMax]
+	late.Passed, all[rulesMax+1].Passed = 900, 1
+	s.recorder.config.Rules = func() []matchmaker.RuleEvaluations { return all }
+	minute := s.recorder.minute()
+	s.recorder.write(minute)
+	late.Passed += 200
+	s.recorder.write(minute + 1)
+	if sum, _ := s.kept("RuleEvaluationsPassed", "ConfigurationName", "duel", "RuleName", late.Rule); sum != 200 {
+		t.Errorf("%v evaluations are kept; want the 200 of the last minute", sum)
+	}
+	if got := s.metrics()["rule_evaluations_passed_total duel "+late.Rule]; got != 1100 {
+		t.Errorf("%v evaluations are counted, want 1100", got)
+	}
+	all = nil
+	s.do(&matchmaking.DeleteConfiguration{Name: "duel"})
+	s.recorder.write(minute + 2)
+	s.recorder.write(minute + 3)
+	for k := range s.recorder.counts {
+		if k.metric.Of == Rule {
+			t.Fatalf("%v is still counted", k)
+		}
+	}
+}
+
 func TestKeysBack(t *testing.T) {
 	for _, d := range Table {
 		if d.Kind == Gauge {
