@@ -175,6 +175,58 @@ func (e *eager) Complete(until int64, last bool) error {
 	return e.Store.Complete(until, last)
 }
 
+// The first run to a directory is killed after its first files got their names, and before the cursor was moved behind them. The next run replaces them,
+// although the oldest record that the service has is another one by then.
+func TestKilledBeforeTheFirstCursor(t *testing.T) {
+	a, h := newArchive(t, 10)
+	d := &Dir{Path: t.TempDir(), Kinds: []string{"placements"}}
+	var before []byte
+	s := &steps{d, func(complete func() error) error {
+		before, _ = os.ReadFile(d.CursorPath()) // nil: there is none
+		return complete()
+	}}
+	if _, _, err := Read(bytes.NewReader(stream(t, a, h)), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.CursorPath(), before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if before == nil {
+		os.Remove(d.CursorPath())
+	}
+	c, err := ReadCursor(d.CursorPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.From += 2000 // the oldest that the service has
+	if c != nil {
+		h.From = max(h.From, c.Until.UnixMilli())
+	}
+	if _, _, err := Read(bytes.NewReader(stream(t, a, h)), &Dir{Path: d.Path, Kinds: d.Kinds}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(d.Path, "placements", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %q, %v", files, err)
+	}
+	if got := ids(t, unzipped(t, files[0])); len(got) != 8 {
+		t.Errorf("got %q", got)
+	}
+}
+
+// steps is a store whose only Complete is done by a function.
+type steps struct {
+	*Dir
+	do func(complete func() error) error
+}
+
+func (s *steps) Complete(until int64, last bool) error {
+	if !last {
+		return nil
+	}
+	return s.do(func() error { return s.Dir.Complete(until, last) })
+}
+
 // A file that has no cursor is not an export's, and stays as it is.
 func TestForeignFile(t *testing.T) {
 	a, h := newArchive(t, 3)

@@ -118,7 +118,16 @@ func (d *Dir) Begin(h Head) error {
 			}
 		}
 	}
-	return nil
+	if c != nil {
+		return nil
+	}
+	return d.move(h.From) // so that the next run recognizes the files of this one even if it is killed before the first of them is complete
+}
+
+// move writes a cursor.
+func (d *Dir) move(until int64) error {
+	c := Cursor{Format: cursorFormat, Installation: d.head.Installation, Kinds: d.Kinds, Until: time.UnixMilli(until).UTC()}
+	return c.write(d.CursorPath())
 }
 
 // stamp formats a time for file names, so that they sort by time.
@@ -156,9 +165,8 @@ func (d *Dir) Complete(until int64, last bool) error {
 		}
 	}
 	clear(d.files)
-	c := Cursor{Format: cursorFormat, Installation: d.head.Installation, Kinds: d.Kinds, Until: time.UnixMilli(until).UTC()}
 	d.from, d.bytes = until, 0
-	return c.write(d.CursorPath())
+	return d.move(until)
 }
 
 // File stores an export in one file, with a cursor beside it. The file is compressed if its name ends with .gz. Data beyond the cursor comes from a
