@@ -31,10 +31,10 @@ func LeaveCluster(ctx context.Context, o datadir.Options) (err error) {
 	if err := journalraft.Leave(ctx, from, data.SingleJournalDir()); err != nil {
 		return err
 	}
-	if err := data.Leave(); err != nil {
+	if err := trust.Delete(o.Dir); err != nil { // first: when the directory is no longer a node's, no further call completes this one
 		return err
 	}
-	return trust.Delete(o.Dir)
+	return data.Leave()
 }
 
 // RecoverCluster makes a node, which must not be running, the only member of its cluster after the majority was permanently lost. confirm decides,

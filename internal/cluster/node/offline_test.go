@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/journal/raft"
 )
@@ -54,4 +55,21 @@ func TestRecoverWhileASnapshotArrived(t *testing.T) {
 		t.Error("the archive lacks records that no node has")
 	}
 	m.sees("custom-2")
+}
+
+// A node that ended while it left its cluster, when its authority was already removed, leaves with the next call.
+func TestLeaveIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	m := start(t, options(dir, ""))
+	m.end()
+	if err := trust.Delete(dir); err != nil {
+		t.Fatal(err)
+	}
+	o := datadir.Options{Dir: dir, Program: "test"}
+	if err := node.LeaveCluster(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := datadir.IsNode(dir); is || err != nil {
+		t.Errorf("the directory is a node's: %t, %v", is, err)
+	}
 }
