@@ -137,6 +137,8 @@ const voidAfter = time.Second
 
 // answerAuthorities answers the leader's question.
 func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error) {
+	n.taking.Lock()
+	defer n.taking.Unlock()
 	if own := n.identity.Authority(); len(store) > 0 && !bytes.Equal(store, own.PEM()) {
 		next, err := trust.Parse(store, n.data.Cluster())
 		if err == nil {

@@ -2,7 +2,9 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/waittest"
 )
@@ -174,6 +178,77 @@ func TestReplaceAuthorityAfterAnInterruption(t *testing.T) {
 				}
 				m.sees(name)
 			}
+		}
+	}
+}
+
+// A node that joins while the authority is replaced gets the new one: with the old one it would be a member to which no other node talks.
+func TestJoinWhileTheAuthorityIsReplaced(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	unlock, err := first.LockAdmission(t.Context()) // as replaceAuthority does
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := first.token()
+	joined := make(chan *member, 1)
+	go func() { joined <- start(t, options(dirs[1], token)) }()
+	waittest.Until(t, "the token is used", func() (used bool) {
+		_ = first.ReadHere(t.Context(), func(v *cell.View) error { // without the state, it is asked again
+			used = slices.ContainsFunc(v.JoinTokens(), func(x access.JoinToken) bool { return x.Node != "" })
+			return nil
+		})
+		return used
+	})
+	next, err := first.stored(dirs[0]).WithNext(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	switched, err := next.Switched()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []*trust.Authority{next, switched, switched.Alone()} {
+		if _, err := first.AnswerAuthorities(t.Context(), step.PEM()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock()
+	second := <-joined
+	if got, want := second.stored(dirs[1]).Fingerprint(), switched.Fingerprint(); got != want {
+		t.Errorf("the node that joined has the authority %s, want %s", got, want)
+	}
+}
+
+// Two leaders that follow each other may make a node take a step at the same moment. Then it uses the authority that it has stored.
+func TestTwoStepsOfTheAuthorityAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	m := start(t, options(dir, ""))
+	old := m.stored(dir)
+	for round := range 100 {
+		var asking sync.WaitGroup
+		for range 2 {
+			next, err := old.WithNext(time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			asking.Go(func() {
+				if _, err := m.AnswerAuthorities(t.Context(), next.PEM()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		uses, err := m.AnswerAuthorities(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has []trust.Fingerprint
+		if err := json.Unmarshal(uses, &has); err != nil {
+			t.Fatal(err)
+		}
+		if stored := m.stored(dir).Fingerprints(); !slices.Equal(has, stored) {
+			t.Fatalf("round %d: it uses %v and has stored %v", round, has, stored)
 		}
 	}
 }

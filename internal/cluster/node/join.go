@@ -76,7 +76,7 @@ func (n *Node) answerJoin(ctx context.Context, from netip.Addr, content []byte) 
 	if err := json.Unmarshal(content, &request); err != nil {
 		return nil, err
 	}
-	answer := joinAnswer{Cluster: n.data.Cluster(), Authority: n.identity.Authority().PEM(), Secret: n.data.Secret.Text()}
+	var answer joinAnswer
 	if err := n.admit(ctx, from, request); err != nil {
 		refusal, ok := errors.AsType[*domain.Refusal](err)
 		if !ok {
@@ -87,6 +87,8 @@ func (n *Node) answerJoin(ctx context.Context, from netip.Addr, content []byte) 
 		}
 		answer = joinAnswer{Refused: refusal.Detail}
 	} else {
+		// Read only now: until the node was added, the authority could be replaced; from now on, that needs the node itself.
+		answer = joinAnswer{Cluster: n.data.Cluster(), Authority: n.identity.Authority().PEM(), Secret: n.data.Secret.Text()}
 		n.log.Info("a node was admitted to the cluster", "node", request.Node, "address", request.Address, "from", from.String())
 	}
 	return json.Marshal(answer)

@@ -1,0 +1,13 @@
+package node
+
+import "context"
+
+// LockAdmission keeps nodes from being added or removed until unlock is called.
+func (n *Node) LockAdmission(ctx context.Context) (unlock func(), err error) {
+	return n.unlockAdmission, n.lockAdmission(ctx)
+}
+
+// AnswerAuthorities answers the leader's question.
+func (n *Node) AnswerAuthorities(ctx context.Context, store []byte) ([]byte, error) {
+	return n.answerAuthorities(ctx, store)
+}
