@@ -95,7 +95,7 @@ var keyActions = []*action{{
 			if !k.Works() {
 				return domain.Refuse(domain.Invalid, "Access key %s is revoked already.", k.ID)
 			}
-			name := cmp.Or(k.Name, k.ID)
+			name := cmp.Or(strings.TrimSpace(k.Name), k.ID) // as a form sends it
 			f.Title, f.Confirm = "Revoke access key "+name, name
 			f.Effect = "Every door refuses key " + k.ID + " of the role " + k.Role.String() + " at once, and its connections and its sign-ins here end. It cannot be undone."
 			return nil

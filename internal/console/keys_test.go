@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"regexp"
@@ -26,6 +27,21 @@ func (x *desk) withKeys() *keyring.Ring {
 	x.t.Cleanup(ring.Close)
 	x.config.Keyring = ring
 	return ring
+}
+
+// A key can be revoked whatever its name, which other programs choose.
+func TestKeysWithSpacesInTheirNames(t *testing.T) {
+	x := newDesk(t)
+	ring := x.withKeys()
+	admin := x.signedInAs("ADMIN")
+	for _, name := range []string{" lobby ", "  ", ""} {
+		key, err := ring.Create(t.Context(), access.Actor{}, keyring.New{Role: access.Backend, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		confirm := cmp.Or(strings.TrimSpace(name), key.ID)
+		x.done(x.send(admin, "revoke-key/"+key.ID, "confirm", confirm, "reason", "x"), "keys?done=revoke-key")
+	}
 }
 
 // An administrator creates a key, sees its secret once, and revokes it; the audit log and the list have it without the secret.
