@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -400,8 +401,13 @@ func terminal(command string, options ...option) string {
 
 type option struct{ name, value, placeholder string }
 
-// escaped returns an id escaped for a path.
-func escaped(id string) string { return (&url.URL{Path: id}).EscapedPath() }
+// escaped returns an id escaped for a path. Slashes stay readable, unless browsers and servers would change the path because it has empty or dotted parts.
+func escaped(id string) string {
+	if whole := "/" + id; path.Clean(whole) != whole {
+		return url.PathEscape(id)
+	}
+	return (&url.URL{Path: id}).EscapedPath()
+}
 
 // name returns the actor's name in records.
 func (by *actor) name() string { return cmp.Or(by.ID, "console") }

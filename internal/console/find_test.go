@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +25,23 @@ func (x *desk) hitsOf(text string, c *http.Cookie) (all []hit) {
 		x.t.Fatalf("%q: %d, %v", text, r.StatusCode, err)
 	}
 	return all
+}
+
+// Ids with slashes, which games choose, lead to their own pages: browsers and servers take empty and dotted parts out of a path.
+func TestIDsWithSlashes(t *testing.T) {
+	x := furnished(t)
+	c := x.signedInAs("LOOK")
+	for _, id := range []string{"steam://76561198", "a/../b", "/a", "a/", "./a", "a//b", "a/b", "100%/?#", "..."} {
+		made := x.game(fmt.Sprintf("%x", id))
+		x.do(&hosting.ReservePlayers{Game: made, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID([]byte(fmt.Sprintf("%-16s", id))), Player: id}}})
+		r := x.get(Prefix+"/find?id="+url.QueryEscape(id), c)
+		at := r.Header.Get("Location")
+		if u, err := url.Parse(at); err != nil || r.StatusCode != http.StatusSeeOther || u.ResolveReference(&url.URL{}).EscapedPath() != u.EscapedPath() {
+			t.Errorf("%q leads to %d %s, %v", id, r.StatusCode, at, err)
+			continue
+		}
+		x.wantPage(x.get(at, c), http.StatusOK, "<h1>Player "+id+"</h1>", "gsess-")
+	}
 }
 
 // Each id and each name leads to its page, and parts of a name to a choice.
