@@ -60,7 +60,7 @@ func furnished(t *testing.T) *desk {
 }
 
 // game starts a game session on a new server process.
-func (x *desk) game(title string) session.ID {
+func (x *desk) game(title string, changes ...func(*hosting.CreateGameSession)) session.ID {
 	x.t.Helper()
 	x.links++
 	key := fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-" + title}
@@ -68,6 +68,9 @@ func (x *desk) game(title string) session.ID {
 	x.do(&hosting.ActivateProcess{Process: key, Link: x.links, Port: 7777, Request: x.links})
 	x.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	made := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-" + title, Title: "<script>alert(1)</script>", PlayersMax: 2}
+	for _, change := range changes {
+		change(made)
+	}
 	x.do(made)
 	x.do(&hosting.ActivateGameSession{Process: key, Game: made.Game.ID})
 	return made.Game.ID

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
@@ -14,7 +15,7 @@ import (
 // Bounds of the page of a game session.
 const (
 	playersPage = 100
-	dataShown   = 2000 // characters of the data that it was created with
+	dataShown   = 2000 // bytes of the data that it was created with
 )
 
 // gameView is the page of a game session.
@@ -86,7 +87,7 @@ func (d *Door) gameSession(r *http.Request) (*content, error) {
 		x.Address = a.Text
 	}
 	if x.Data = x.Game.Data; len(x.Data) > dataShown {
-		x.Data = x.Data[:dataShown] + "… (" + strconv.Itoa(len(x.Game.Data)) + " bytes)"
+		x.Data = excerpt.Begin(x.Data, dataShown) + "… (" + strconv.Itoa(len(x.Game.Data)) + " bytes)"
 	}
 	if x.Players, err = playersInGame.beginning(d, r, Prefix+"/players-in/"+escaped(x.ID)); err != nil {
 		return nil, err
