@@ -139,6 +139,15 @@ try {
   assert.equal(await page.$eval("#palette-hits li:nth-child(2)", (option) => option.dataset.url), second);
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   assert.equal(page.url(), url + second);
+  await page.keyboard.down("Control");
+  await page.keyboard.press("k");
+  await page.keyboard.up("Control");
+  await page.waitForSelector("#palette[open] li");
+  await page.evaluate(() => { // an answer that breaks off
+    window.fetch = async () => new Response(new ReadableStream({ start(to) { to.enqueue(new TextEncoder().encode("[{")); to.error(new TypeError("lost")); } }));
+  });
+  await page.keyboard.type("rank");
+  await page.waitForFunction(() => document.getElementById("palette-count").textContent === "The service does not answer.");
   await go("/console/find?id=e"); // without the palette
   assert.match(await text("h1"), /Find e/);
   await accessible("find");

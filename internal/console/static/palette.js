@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const mine = ++asked;
     const answer = await fetch("/console/find.json?id=" + encodeURIComponent(box.value)).catch(() => null);
     const signedOut = answer?.redirected; // to the sign-in
-    const hits = answer?.ok && !signedOut ? await answer.json() : null;
+    const hits = answer?.ok && !signedOut ? await answer.json().catch(() => null) : null;
     if (mine !== asked) {
       return;
     }
