@@ -77,15 +77,15 @@ func auditFilter(query url.Values) (f audit.Filter, problem string) {
 // period parses since and until from a query, or returns the problem with one of them.
 func period(query url.Values) (since, until time.Time, problem string) {
 	for _, at := range []struct {
-		text string
-		to   *time.Time
-	}{{query.Get("since"), &since}, {query.Get("until"), &until}} {
+		name, text string
+		to         *time.Time
+	}{{"Since", query.Get("since"), &since}, {"Until", query.Get("until"), &until}} {
 		if at.text == "" {
 			continue
 		}
 		var err error
 		if *at.to, err = dayOf(at.text); err != nil {
-			return since, until, "“" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
+			return since, until, at.name + ": “" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
 		}
 	}
 	return since, until, ""

@@ -37,7 +37,7 @@ func TestAuditLogPage(t *testing.T) {
 	if some := text(t, x.get("/console/audit?what=custom-007&who=admin&since=2020-01-01", admin)); !strings.Contains(some, "custom-007") || strings.Contains(some, "custom-008") {
 		t.Errorf("the filtered page is %s", some)
 	}
-	if wrong := text(t, x.get("/console/audit?since=yesterday", admin)); !strings.Contains(wrong, "is no time") || strings.Contains(wrong, "custom-007") {
+	if wrong := text(t, x.get("/console/audit?since=yesterday", admin)); !strings.Contains(wrong, "Since: “yesterday” is no time") || strings.Contains(wrong, "custom-007") {
 		t.Errorf("the page with a wrong time is %s", wrong)
 	}
 }
