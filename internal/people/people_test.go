@@ -358,6 +358,40 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+// Each provider accepts the client's secret in one form, and refuses the other. A person whom it does not confirm is signed out at once, whichever form it is.
+func TestRecheckWithOneFormOfTheSecret(t *testing.T) {
+	for form, inHeader := range map[string]bool{"header": true, "body": false} {
+		t.Run(form, func(t *testing.T) {
+			p := providertest.New(t)
+			p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+				if _, _, ok := r.BasicAuth(); r.URL.Path != "/token" || ok == inHeader {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
+				return true
+			}
+			x := studio(t, p, nil)
+			b := x.browser()
+			b.get("/signin/start/studio?back=/")
+			id := b.session()
+			asked := p.Asked("/token")
+			x.due(id)
+			x.pass()
+			if !x.goesOn(id) || p.Asked("/token") != asked+1 {
+				t.Errorf("a check made %d requests; the session goes on: %t\n%s", p.Asked("/token")-asked, x.goesOn(id), x.log)
+			}
+			p.Gone()
+			x.due(id)
+			x.pass()
+			if x.goesOn(id) {
+				t.Errorf("a person whom the provider does not confirm is still signed in:\n%s", x.log)
+			}
+		})
+	}
+}
+
 // due makes the check of a session due, as if enough time had passed.
 func (x *house) due(id string) {
 	x.Helper()

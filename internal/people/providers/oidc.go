@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -58,6 +59,8 @@ type Provider struct {
 	logouts chan struct{} // has an element for each logout token that waits for the keys, so that forged ones cannot keep people from signing in
 
 	logoutKeys logoutKeys
+
+	secretInBody atomic.Bool // the provider has last accepted the client's secret in the body of a request, not in the header
 
 	mu          sync.Mutex
 	found       *discovery
@@ -136,7 +139,7 @@ func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person
 	if err != nil {
 		return Person{}, err
 	}
-	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(r.Verifier))
+	token, err := p.token(c, func() (*oauth2.Token, error) { return c.Exchange(ctx, code, oauth2.VerifierOption(r.Verifier)) })
 	if err != nil {
 		return Person{}, fmt.Errorf("exchange the code: %w", plainer(err))
 	}
@@ -166,7 +169,7 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 	if err != nil {
 		return Person{}, err
 	}
-	token, err := c.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	token, err := p.token(c, func() (*oauth2.Token, error) { return c.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token() })
 	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok && failed.ErrorCode == "invalid_grant" {
 		return Person{}, ErrGone
 	}
@@ -185,6 +188,47 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 		id = &oidc.IDToken{Subject: subject}
 	}
 	return p.person(ctx, d, id, token)
+}
+
+// token asks for a token in the form in which the provider accepts the client's secret: in the header or in the body of the request. Its metadata list the forms that
+// it knows, not the one that it has registered for this client, so the one that it accepted last is tried first. Package oauth2 would try both with each request of a new
+// Config and return only the second answer: an invalid_grant in the first one would be lost, and people would stay signed in.
+func (p *Provider) token(c *oauth2.Config, ask func() (*oauth2.Token, error)) (*oauth2.Token, error) {
+	in := func(body bool) (*oauth2.Token, error) {
+		if c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader; body {
+			c.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+		}
+		return ask()
+	}
+	if c.ClientSecret == "" {
+		return in(true) // a public client sends only its id
+	}
+	body := p.secretInBody.Load()
+	token, err := in(body)
+	if !clientRefused(err) {
+		return token, err
+	}
+	other, failed := in(!body)
+	if clientRefused(failed) {
+		return nil, err
+	}
+	if failed == nil {
+		p.secretInBody.Store(!body)
+	}
+	return other, failed
+}
+
+// clientRefused reports whether a provider may have refused the form of a client's secret.
+func clientRefused(err error) bool {
+	failed, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
+		return false
+	}
+	switch failed.ErrorCode {
+	case "invalid_client", "invalid_request", "unauthorized_client":
+		return true
+	}
+	return failed.ErrorCode == "" && failed.Response.StatusCode/100 == 4 // in a form of its own
 }
 
 // plainer removes the body of the answer, which may contain tokens, from an error of oauth2.
