@@ -230,7 +230,7 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 		d.config.Audit.RefusedAs(d.origin(r, people.Own+"/"+person.ID, "SignIn"), "NoRole")
 		return nil, &problem{http.StatusForbidden, "You are " + use.Name + ", but none of your groups gives you a role here. Ask the operator of this service."}
 	}
-	if err := d.enter(w, r, entry{provider: people.Own, subject: person.ID, name: use.Name, groups: use.Groups, roles: roles}); err != nil {
+	if err := d.enter(w, r, entry{provider: people.Own, subject: person.ID, name: use.Name, groups: use.Groups, roles: roles, passkey: credential.ID}); err != nil {
 		return nil, err
 	}
 	return map[string]string{"back": backOf(s.Back)}, nil

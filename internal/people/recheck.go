@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -144,7 +145,11 @@ func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 	if !known || d.file.Get().NoOwn {
 		return d.End(ctx, s.ID, people.NoLongerKnown)
 	}
-	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
+	err = d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
+	if domain.IsRefused(err, domain.Conflict) {
+		return nil // the groups have changed since, and the sessions with them: the next pass confirms the person
+	}
+	return err
 }
 
 // renew stores the outcome, which is in force at this node when it returns. The audit log records it only if the groups or roles have changed.

@@ -186,6 +186,7 @@ type entry struct {
 	roles                   access.RoleSet
 	refresh                 string
 	sid                     string // id of the session at the provider
+	passkey                 []byte // id of the passkey of one of the cell's own people
 }
 
 // enter begins a session and sends its cookie to the browser. The id is always new: an earlier cookie has no influence.
@@ -196,7 +197,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 			ID: id, Kind: people.Browser, Provider: e.provider, Subject: e.subject, Name: e.name, Groups: e.groups, Roles: e.roles,
 			Refresh: d.sealRefresh(id, e.refresh), Address: d.config.Proxies.Of(r), Agent: r.UserAgent(), Sid: e.sid,
 		},
-		Valid: d.file.Get().Session, Check: d.file.Get().Recheck,
+		Valid: d.file.Get().Session, Check: d.file.Get().Recheck, Passkey: e.passkey,
 	}
 	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, e.provider+"/"+e.subject, "SignIn"))
 	if err := d.engine.Do(ctx, cmd); err != nil {

@@ -49,7 +49,8 @@ func startSignIn(w *Wishes, v *cell.View) kernel.Command {
 		Valid:  time.Duration(1+w.chance.IntN(600)) * time.Second, Check: time.Duration(1+w.chance.IntN(600)) * time.Second,
 	}
 	if w.oneIn(3) {
-		cmd.SignIn.Provider, cmd.SignIn.Subject = people.Own, w.ownPerson(v).ID
+		x := w.ownPerson(v)
+		cmd.SignIn.Provider, cmd.SignIn.Subject, cmd.SignIn.Groups = people.Own, x.ID, x.Groups
 	} else if w.oneIn(2) {
 		cmd.SignIn.Refresh = []byte("sealed")
 	}
@@ -57,7 +58,12 @@ func startSignIn(w *Wishes, v *cell.View) kernel.Command {
 }
 
 func renewSignIn(w *Wishes, v *cell.View) kernel.Command {
-	return &people.RenewSession{ID: w.signIn(v).ID, Groups: w.groups(), Roles: w.roles(), Check: time.Duration(1+w.chance.IntN(600)) * time.Second}
+	x := w.signIn(v)
+	groups := w.groups()
+	if x.Provider == people.Own && !w.oneIn(5) {
+		groups = x.Groups
+	}
+	return &people.RenewSession{ID: x.ID, Groups: groups, Roles: w.roles(), Check: time.Duration(1+w.chance.IntN(600)) * time.Second}
 }
 
 func endSignIn(w *Wishes, v *cell.View) kernel.Command {

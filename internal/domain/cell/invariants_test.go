@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -547,8 +548,8 @@ func checkPeople(c *Cell) error {
 		if x.Roles == 0 || !x.Roles.Known() || x.Expires <= x.Started || x.CheckBy <= x.Checked {
 			errs = append(errs, fmt.Errorf("sign-in session %+v", x))
 		}
-		if _, ok := v.Person(x.Subject); x.Provider == people.Own && !ok {
-			errs = append(errs, fmt.Errorf("sign-in session %s is of %s, who is gone", x.ID, x.Subject))
+		if person, ok := v.Person(x.Subject); x.Provider == people.Own && (!ok || !slices.Equal(x.Groups, person.Groups)) {
+			errs = append(errs, fmt.Errorf("sign-in session %s with the groups %q is of %s, who is gone or in %q", x.ID, x.Groups, x.Subject, person.Groups))
 		}
 	}
 	for holder, n := range of {

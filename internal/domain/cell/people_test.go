@@ -64,6 +64,10 @@ func (x *signing) start(provider, subject string) *people.StartSession {
 func (x *signing) signedIn(provider, subject string) people.SignIn {
 	x.Helper()
 	cmd := x.start(provider, subject)
+	if v := x.View(); provider == people.Own {
+		person, _ := v.Person(subject)
+		cmd.SignIn.Groups = person.Groups
+	}
 	x.must(cmd)
 	return cmd.SignIn
 }
@@ -264,6 +268,27 @@ func TestPeople(t *testing.T) {
 		x.must(&people.CreatePerson{Person: people.Person{ID: people.ID(x.id()).String(), Name: fmt.Sprint("person ", i)}})
 	}
 	x.refuses(domain.LimitExceeded, &people.CreatePerson{Person: people.Person{ID: people.ID(x.id()).String(), Name: "one more"}})
+}
+
+// A change of a person between two commands of a sign-in or of a check is not undone by the second one.
+func TestSessionsHaveTheGroupsOfTheirPerson(t *testing.T) {
+	x := newSigning(t)
+	ann := x.person("ann")
+	begun := x.start(people.Own, ann.ID)
+	begun.SignIn.Groups = ann.Groups
+	s := x.signedIn(people.Own, ann.ID)
+	x.must(&people.ChangePerson{Person: "ann", Groups: []string{"guests"}, Roles: access.Roles(access.ReadOnly)})
+	x.refuses(domain.Conflict, begun)
+	x.refuses(domain.Conflict, &people.RenewSession{ID: s.ID, Groups: ann.Groups, Roles: s.Roles, Check: time.Minute})
+	v := x.View()
+	if now, _ := v.SignIn(s.ID); now.Roles != access.Roles(access.ReadOnly) {
+		t.Errorf("the session has %v by %q", now.Roles, now.Groups)
+	}
+	x.must(&people.RenewSession{ID: s.ID, Groups: []string{"guests", "guests"}, Roles: access.Roles(access.ReadOnly), Check: time.Minute})
+
+	begun.SignIn.Groups, begun.Passkey = []string{"guests"}, ann.Passkeys[0].ID
+	x.must(&people.RemovePasskey{Person: "ann", ID: ann.Passkeys[0].ID})
+	x.refuses(domain.Conflict, begun)
 }
 
 // A link registers one passkey, until it expires or another one is issued.

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ type StartSession struct {
 	SignIn SignIn        // ID, Kind, Provider, Subject, Name, Groups, Roles, Refresh, Address, Agent
 	Valid  time.Duration // time until it expires
 	Check  time.Duration // time until the provider must confirm the person again
+
+	Passkey []byte // id of the passkey with which one of the cell's own people has signed in; empty in commands of earlier releases
 
 	// Result: SignIn, as stored.
 }
@@ -38,8 +41,10 @@ func (cmd *StartSession) Decide(k *kernel.Tx) error {
 		*x = *old
 		return nil
 	}
-	if _, known := t.People.Find(x.Subject); x.Provider == Own && !known {
-		return domain.Refuse(domain.NotFound, "there is no person %.100q", x.Subject)
+	if x.Provider == Own {
+		if err := t.unchanged(x, cmd.Passkey); err != nil {
+			return err
+		}
 	}
 	var over []string
 	if own := t.of[x.Holder()]; len(own) >= SessionsOfPersonMax {
@@ -55,6 +60,23 @@ func (cmd *StartSession) Decide(k *kernel.Tx) error {
 	x.Expires, x.CheckBy, x.Changed = t.Now.Add(cmd.Valid), t.Now.Add(cmd.Check), 0
 	t.Emit(&SignedIn{*x})
 	x.Changed = t.Number()
+	return nil
+}
+
+// unchanged refuses a session that does not have the groups of its person, or whose passkey is gone: another command has changed the person since the
+// caller read them, and the roles in the session are those of before.
+func (t *Tx) unchanged(x *SignIn, passkey []byte) error {
+	r, ok := t.People.Find(x.Subject)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no person %.100q", x.Subject)
+	}
+	person := t.People.Get(r)
+	if !slices.Equal(x.Groups, person.Groups) {
+		return domain.Refuse(domain.Conflict, "the groups of %s have just changed: sign in again", person.Name)
+	}
+	if len(passkey) > 0 && !slices.ContainsFunc(person.Passkeys, func(p Passkey) bool { return bytes.Equal(p.ID, passkey) }) {
+		return domain.Refuse(domain.Conflict, "a passkey of %s has just been removed: sign in again", person.Name)
+	}
 	return nil
 }
 
@@ -106,6 +128,11 @@ func (cmd *RenewSession) Decide(k *kernel.Tx) error {
 	}
 	if err := x.check(); err != nil {
 		return err
+	}
+	if x.Provider == Own {
+		if err := t.unchanged(&x, nil); err != nil {
+			return err
+		}
 	}
 	t.Emit(&SignInChanged{x})
 	x.Changed = t.Number()
