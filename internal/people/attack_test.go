@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	domainpeople "github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/people/providertest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // refused checks that a sign-in fails and creates no session.
@@ -361,6 +363,53 @@ func TestAttackSlowProvider(t *testing.T) {
 			t.Errorf("a sign-in that waited: %d", status)
 		}
 	}
+}
+
+// A provider that hangs delays no check of the people of another one.
+func TestAttackSlowProviderAtChecks(t *testing.T) {
+	slow, quick := providertest.New(t), providertest.New(t)
+	x := newHouse(t, map[string]any{"providers": []any{slow.Settings(t, "studio", map[string][]string{"admin": {"*"}}), quick.Settings(t, "partner", map[string][]string{"readonly": {"*"}})}})
+	var sessions []string
+	for range recheckAtOnce + 1 {
+		b := x.browser()
+		b.get("/signin/start/studio?back=/")
+		sessions = append(sessions, b.session())
+	}
+	b := x.browser()
+	b.get("/signin/start/partner?back=/")
+	id := b.session()
+	for _, id := range append(sessions, id) {
+		s, _ := x.stored(id)
+		if err := x.engine.Do(t.Context(), &domainpeople.RenewSession{ID: id, Groups: s.Groups, Roles: s.Roles, Check: 2 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.ahead.Add(int64(time.Minute))
+	release := make(chan struct{})
+	var gaveUp atomic.Int32
+	slow.Serve = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			_ = r.ParseForm() // a server notices that its client has gone once it has read the body
+			select {
+			case <-release:
+			case <-r.Context().Done():
+				gaveUp.Add(1)
+			}
+		}
+		return false
+	}
+	before, _ := x.stored(id)
+	checker := x.Rechecker()
+	waittest.Until(t, "the other provider confirms its person", func() bool {
+		checker.pass(t.Context())
+		s, _ := x.stored(id)
+		return s.Checked > before.Checked
+	})
+	if asked := slow.Asked("/token") - len(sessions); gaveUp.Load() > 0 || asked > recheckAtOnce {
+		t.Errorf("the check waited for %d requests to the slow provider, which has got %d, want at most %d", gaveUp.Load(), asked, recheckAtOnce)
+	}
+	close(release)
+	checker.work.Wait()
 }
 
 // Passkey requests are bounded, accepted only from this service's own pages, and reveal nothing. TestPeopleInABrowser covers real browsers.

@@ -182,7 +182,11 @@ func (b *browser) session() string {
 	return id
 }
 
-func (x *house) pass() { (&Rechecker{d: x.Door}).pass(x.Context()) }
+func (x *house) pass() {
+	r := x.Rechecker()
+	r.pass(x.Context())
+	r.work.Wait()
+}
 
 func TestSignInWithAProvider(t *testing.T) {
 	p := providertest.New(t)
@@ -355,6 +359,36 @@ func TestRecheck(t *testing.T) {
 	x.pass()
 	if x.goesOn(id) {
 		t.Error("a person whom the provider does not confirm is still signed in")
+	}
+}
+
+// While a provider is down, a session whose check has failed waits, and others are checked at the same time. The race detector watches.
+func TestRecheckWhileOthersWait(t *testing.T) {
+	p := providertest.New(t)
+	x := studio(t, p, nil)
+	var ids []string
+	for range 3 {
+		b := x.browser()
+		b.get("/signin/start/studio?back=/")
+		ids = append(ids, b.session())
+		x.ahead.Add(int64(time.Second)) // sessions are checked in the order of their start
+	}
+	for i, check := range []time.Duration{28 * time.Second, 24 * time.Second, 20 * time.Second} { // due after half of it
+		s, _ := x.stored(ids[i])
+		if err := x.engine.Do(t.Context(), &people.RenewSession{ID: s.ID, Groups: s.Groups, Roles: s.Roles, Check: check}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Down(true)
+	checker := x.Rechecker()
+	for _, wait := range []time.Duration{10 * time.Second, 2 * time.Second, 2 * time.Second} {
+		x.ahead.Add(int64(wait))
+		asked := p.Asked("/token")
+		checker.pass(t.Context())
+		checker.work.Wait()
+		if p.Asked("/token") != asked+1 {
+			t.Errorf("a pass made %d requests, want one", p.Asked("/token")-asked)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	recheckAtOnce = 8 // requests to providers
+	recheckAtOnce = 8 // requests to one provider
 	recheckPage   = 256
 	recheckPause  = 30 * time.Second // after a check of a session that the provider did not answer
 )
@@ -28,16 +29,23 @@ type Rechecker struct {
 	d      *Door
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	after  map[string]time.Time // sessions whose provider did not answer: the next attempt
+	rounds map[string]*round // by provider
+}
+
+// round is the checks of the sessions of one provider that are due. Each provider has its own: one that hangs must not delay the checks of the others, whose sessions
+// would end.
+type round struct {
+	runs  atomic.Bool
+	after map[string]time.Time // sessions that the provider did not confirm: the next attempt. While the round runs, it belongs to the round.
 }
 
 // Rechecker returns the part of the door that runs on one node at a time.
-func (d *Door) Rechecker() *Rechecker { return &Rechecker{d: d} }
+func (d *Door) Rechecker() *Rechecker { return &Rechecker{d: d, rounds: map[string]*round{}} }
 
 // Lead implements office.Part.
 func (x *Rechecker) Lead() {
 	ctx, cancel := context.WithCancel(context.Background())
-	x.cancel, x.after = cancel, map[string]time.Time{}
+	x.cancel, x.rounds = cancel, map[string]*round{}
 	x.work.Go(func() {
 		for {
 			select {
@@ -58,17 +66,17 @@ func (x *Rechecker) Rest() {
 	}
 }
 
-// pass checks the sessions for which half of the time until the latest moment of their check has passed.
+// pass begins a round for each provider with sessions for which half of the time until the latest moment of their check has passed, unless an earlier round runs.
 func (x *Rechecker) pass(ctx context.Context) {
-	d, now := x.d, x.d.engine.Now()
-	var due []people.SignIn
-	err := d.engine.Read(ctx, func(v *cell.View) error {
-		due = due[:0]
+	now := x.d.engine.Now()
+	var due map[string][]people.SignIn // by provider
+	err := x.d.engine.Read(ctx, func(v *cell.View) error {
+		due = map[string][]people.SignIn{}
 		for from := (catalog.Place{}); ; {
 			page := v.SignIns(from, recheckPage)
 			for i := range page {
 				if s := &page[i]; !now.Before(s.Checked.Add(s.CheckBy.Sub(s.Checked) / 2).Std()) {
-					due = append(due, *s)
+					due[s.Provider] = append(due[s.Provider], *s)
 				}
 			}
 			if len(page) < recheckPage {
@@ -80,14 +88,33 @@ func (x *Rechecker) pass(ctx context.Context) {
 	if err != nil {
 		return // the node rests, or stops
 	}
+	for provider, sessions := range due {
+		r := x.rounds[provider]
+		if r == nil {
+			r = &round{}
+			x.rounds[provider] = r
+		}
+		if r.runs.CompareAndSwap(false, true) {
+			x.work.Go(func() {
+				defer r.runs.Store(false)
+				r.check(ctx, x.d, sessions)
+			})
+		}
+	}
+}
+
+// check checks sessions of one provider.
+func (r *round) check(ctx context.Context, d *Door, due []people.SignIn) {
 	later := map[string]time.Time{}
 	var mu sync.Mutex
 	var work sync.WaitGroup
 	places := make(chan struct{}, recheckAtOnce)
 	for i := range due {
 		s := &due[i]
-		if at, waits := x.after[s.ID]; waits && now.Before(at) {
+		if at, waits := r.after[s.ID]; waits && d.engine.Now().Before(at) {
+			mu.Lock()
 			later[s.ID] = at
+			mu.Unlock()
 			continue
 		}
 		places <- struct{}{}
@@ -96,13 +123,13 @@ func (x *Rechecker) pass(ctx context.Context) {
 			if err := d.check(ctx, s); err != nil && ctx.Err() == nil {
 				d.log.Warn("identity provider did not confirm a person: the session ends unless the provider does so in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
 				mu.Lock()
-				later[s.ID] = now.Add(min(recheckPause, d.file.Get().Recheck/10))
+				later[s.ID] = d.engine.Now().Add(min(recheckPause, d.file.Get().Recheck/10))
 				mu.Unlock()
 			}
 		})
 	}
 	work.Wait()
-	x.after = later
+	r.after = later
 }
 
 // check asks for the confirmation of one person. An error means that the outcome is unknown: the session continues until the latest moment of its check.
