@@ -76,21 +76,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 		Loaded: settings.Loaded{Settings: c.Settings, File: sources.fileName, From: sources.of}, unkept: c.Unkept,
 		level: level, json: format, recent: recent, sink: sink, log: log, load: sources.again, hangups: hangups, supervised: supervised,
 	}
-	again, err := x.runOnce(ctx, began, accept, heap.Fill)
-	for again {
-		again, err = x.runOnce(ctx, time.Now(), nil, nil)
-		if err != nil && embeddb.IsShortage(err) { // there is too little free space again
-			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
-			supervised.between("waits for disk space to open its data")
-			again = true
-			select {
-			case <-time.After(reopenWait):
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	}
-	return err
+	return runAsService(ctx, func(ctx context.Context) error { return x.run(ctx, began, accept) })
 }
 
 // reopenWait is the time between two attempts to begin a run after a shortage.
@@ -108,6 +94,25 @@ type serving struct {
 	load            func() (settings.Loaded, error)
 	hangups         chan os.Signal
 	supervised      *supervision
+}
+
+// run runs the service until ctx ends or it fails, and runs it again after a shortage.
+func (x *serving) run(ctx context.Context, began time.Time, accept []datadir.Part) error {
+	again, err := x.runOnce(ctx, began, accept, heap.Fill)
+	for again {
+		again, err = x.runOnce(ctx, time.Now(), nil, nil)
+		if err != nil && embeddb.IsShortage(err) { // there is too little free space again
+			x.log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
+			x.supervised.between("waits for disk space to open its data")
+			again = true
+			select {
+			case <-time.After(reopenWait):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return err
 }
 
 // runOnce runs the service until ctx ends, the port is lost, the node of a cluster fails, or a shortage of space or descriptors that made the store fail

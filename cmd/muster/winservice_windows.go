@@ -3,13 +3,20 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
+	"slices"
 
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// agentService is the name of the service and of the source of its events.
-const agentService = "muster-agent"
+// serviceName is the name of the service and of the source of its events. An agent has its own, since it may run beside the service.
+func serviceName() string {
+	if slices.Contains(os.Args[1:], "agent") {
+		return "muster-agent"
+	}
+	return "muster"
+}
 
 // eventLog returns a function that adds an event to the Windows Event Log, if Windows' service manager started this program; otherwise nil.
 func eventLog() func(level slog.Level, text string) error {
@@ -18,8 +25,8 @@ func eventLog() func(level slog.Level, text string) error {
 	}
 	// This fails from the second start on, and for a user who may not register sources. Events of an unregistered source are kept as well; the viewer
 	// only precedes them with a note.
-	_ = eventlog.InstallAsEventCreate(agentService, eventlog.Error|eventlog.Warning|eventlog.Info)
-	log, err := eventlog.Open(agentService)
+	_ = eventlog.InstallAsEventCreate(serviceName(), eventlog.Error|eventlog.Warning|eventlog.Info)
+	log, err := eventlog.Open(serviceName())
 	if err != nil {
 		return nil
 	}
@@ -41,7 +48,7 @@ func runAsService(ctx context.Context, f func(context.Context) error) error {
 		return f(ctx)
 	}
 	s := &windowsService{ctx: ctx, run: f}
-	if err := svc.Run(agentService, s); err != nil {
+	if err := svc.Run(serviceName(), s); err != nil {
 		return err
 	}
 	return s.err
