@@ -87,4 +87,19 @@ func TestExport(t *testing.T) {
 	if out := s.command("export", "--data", s.data, "--to", "-", "--kinds", "placements", "--since", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)); strings.Count(out, `"kind":"placement"`) != len(want) {
 		t.Errorf("the standard output has %s", out)
 	}
+	cursor := filepath.Join(dir, "cursor.json")
+	text, err := os.ReadFile(cursor)
+	must(t, err)
+	var c map[string]any
+	must(t, json.Unmarshal(text, &c))
+	c["until"] = time.Now().Add(-60 * 24 * time.Hour) // as if the last run had been then
+	text, err = json.Marshal(c)
+	must(t, err)
+	must(t, os.WriteFile(cursor, text, 0o600))
+	if out := s.command(args...); !strings.Contains(out, "are missing: the last run ended too long ago") {
+		t.Errorf("after 60 days: %s", out)
+	}
+	if out := s.command(args...); strings.Contains(out, "missing") {
+		t.Errorf("the next run: %s", out)
+	}
 }

@@ -54,6 +54,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("--since %s is not before --until %s: the export would be empty", c.Since, c.Until)
 	}
 	var store export.Store
+	resumes := false
 	if c.To == pipe {
 		if c.Resume {
 			return errors.New("--resume needs a directory or a file: standard output has no cursor")
@@ -73,7 +74,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 			if err := cursor.CheckFor(kinds); err != nil {
 				return err
 			}
-			in.From = cursor.Until.UnixMilli()
+			in.From, resumes = cursor.Until.UnixMilli(), true
 		}
 	}
 	client, err := c.client()
@@ -89,7 +90,8 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer stream.Close()
-	records, damaged, err := export.Read(stream, store)
+	from := &beginning{Store: store}
+	records, damaged, err := export.Read(stream, from)
 	if errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -97,10 +99,25 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("%w; the next run with --resume continues", err)
 	}
 	fmt.Fprintf(os.Stderr, "%s\n", plural.Of(records, "record", "records"))
+	if resumes && from.ms > in.From {
+		at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+		fmt.Fprintf(os.Stderr, "records that ended between %s and %s are missing: the last run ended too long ago, and the service no longer has them\n", at(in.From), at(from.ms))
+	}
 	if damaged > 0 {
 		fmt.Fprintf(os.Stderr, "places of the archive could not be read (%d): see muster archive check\n", damaged)
 	}
 	return nil
+}
+
+// beginning is a store that notes from when on a stream has records.
+type beginning struct {
+	export.Store
+	ms int64
+}
+
+func (b *beginning) Begin(h export.Head) error {
+	b.ms = h.From
+	return b.Store.Begin(h)
 }
 
 func (c *exportCommand) place(kinds []string) place {
