@@ -45,12 +45,13 @@ type Copies struct {
 	Config
 
 	fetches, copies, passing chan struct{}
-	holdFor                  time.Duration
+	holdFor, headFor         time.Duration
 
-	mu    sync.Mutex
-	whole map[buildfiles.Digest]struct{} // manifests of builds of which this node has once had all parts
-	lacks int                            // builds in use that this node does not have yet
-	said  map[buildfiles.Digest]string   // why, as last logged
+	mu      sync.Mutex
+	stalled map[string]time.Time           // when a node last began no answer in time
+	whole   map[buildfiles.Digest]struct{} // manifests of builds of which this node has once had all parts
+	lacks   int                            // builds in use that this node does not have yet
+	said    map[buildfiles.Digest]string   // why, as last logged
 }
 
 // New returns the Copies of a node. Run copies the parts that the node lacks.
@@ -58,8 +59,8 @@ func New(c Config) *Copies {
 	return &Copies{
 		Config:  c,
 		fetches: make(chan struct{}, fetchesMax), copies: make(chan struct{}, copyingMax), passing: make(chan struct{}, passingMax),
-		holdFor: holdFor,
-		whole:   map[buildfiles.Digest]struct{}{}, said: map[buildfiles.Digest]string{},
+		holdFor: holdFor, headFor: headFor,
+		stalled: map[string]time.Time{}, whole: map[buildfiles.Digest]struct{}{}, said: map[buildfiles.Digest]string{},
 	}
 }
 

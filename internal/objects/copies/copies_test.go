@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,6 +174,29 @@ func TestSlowNetwork(t *testing.T) {
 	}
 	if !b.has(m) {
 		t.Error("recorded while one node of two has it")
+	}
+}
+
+// A node that accepts requests and answers none, because its disk hangs or it was stopped, delays the first parts only: from then on it is asked last.
+func TestStalledNode(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b, c := p.node("a", 64<<20), p.node("b", 64<<20), p.node("c", 64<<20)
+	a.headFor = 2 * time.Second
+	var asked atomic.Int64
+	b.Net.Handle(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}), http.NotFoundHandler())
+	m := p.build(noise(40<<20, 12), c.put)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	n, err := a.fetchParts(ctx, m, copying{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := asked.Load(); got > perBuild || n <= perBuild {
+		t.Errorf("the stalled node was asked for %d of %d parts", got, n)
 	}
 }
 

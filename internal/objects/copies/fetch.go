@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,14 @@ import (
 // partWait bounds the fetch of one part of 8 MiB, or of a manifest of 64 MiB, from one node, because a node may stall with its connections open.
 const partWait = 2 * time.Minute
 
+// A node that has not begun to answer after headFor, because its disk hangs or it was stopped, is given up for this part, and asked last for the next ones.
+const (
+	headFor    = 15 * time.Second
+	stalledFor = time.Minute
+)
+
+var errStalled = errors.New("it does not begin to answer")
+
 // fetch gets content from another node, from the first one if that has it. The error wraps fs.ErrNotExist if all nodes have answered that
 // they lack it.
 func (c *Copies) fetch(ctx context.Context, d buildfiles.Digest, first string) ([]byte, error) {
@@ -24,10 +33,7 @@ func (c *Copies) fetch(ctx context.Context, d buildfiles.Digest, first string) (
 		return nil, err
 	}
 	defer func() { <-c.fetches }()
-	nodes := c.Net.Others()
-	if i := slices.Index(nodes, first); i > 0 {
-		nodes[0], nodes[i] = nodes[i], nodes[0]
-	}
+	nodes := c.order(c.Net.Others(), first)
 	var silent error
 	for _, node := range nodes {
 		content, err := c.fetchFrom(ctx, node, d)
@@ -47,10 +53,41 @@ func (c *Copies) fetch(ctx context.Context, d buildfiles.Digest, first string) (
 	return nil, fmt.Errorf("part %s of a build: %w at any node", d, fs.ErrNotExist)
 }
 
+// order sorts nodes in the order in which they are asked.
+func (c *Copies) order(nodes []string, first string) []string {
+	if i := slices.Index(nodes, first); i > 0 {
+		nodes[0], nodes[i] = nodes[i], nodes[0]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(c.penalty(a), c.penalty(b)) })
+	return nodes
+}
+
+// penalty is 1 for a node that has stalled recently, otherwise 0. mu is held.
+func (c *Copies) penalty(node string) int {
+	if at, ok := c.stalled[node]; ok && time.Since(at) < stalledFor {
+		return 1
+	}
+	return 0
+}
+
 func (c *Copies) fetchFrom(ctx context.Context, node string, d buildfiles.Digest) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, partWait)
 	defer cancel()
+	ctx, stall := context.WithCancelCause(ctx)
+	defer stall(nil)
+	late := time.AfterFunc(c.headFor, func() { stall(errStalled) })
 	answer, err := c.ask(ctx, node, http.MethodGet, partsPath+d.String(), nil)
+	if !late.Stop() && context.Cause(ctx) == errStalled {
+		c.mu.Lock()
+		c.stalled[node] = time.Now()
+		c.mu.Unlock()
+		if err == nil {
+			answer.Body.Close()
+		}
+		return nil, errStalled
+	}
 	if err != nil {
 		return nil, err
 	}
