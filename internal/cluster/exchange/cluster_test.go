@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,7 @@ func (h home) open(t testing.TB, a *trust.Authority, id string, first bool) *nod
 	}
 	n.there = presence.Open(presence.Config{
 		Node: id, Engine: n.Engine, Ask: n.peers.Ask, Log: slog.New(slog.DiscardHandler), Standing: func() presence.Standing { return presence.Standing{} },
+		From: func() map[trust.NodeID]netip.Addr { return nil }, Learn: func(map[trust.NodeID]netip.Addr) {},
 	})
 	n.there.WhenGivenUp(func() { n.drops.Add(1) })
 	answer := exchange.Answer(n.Engine, n.journal, map[byte]exchange.Handler{presence.Question: n.there.Answer}, nil)

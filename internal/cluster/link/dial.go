@@ -60,8 +60,8 @@ func (l *Link) dial(ctx context.Context, address string, node trust.NodeID, p Pr
 const nameWait = time.Second
 
 // reach connects to a node by its address. If the address contains a name that does not lead to the node, reach connects to the address from which
-// the node last connected. A resolver may keep the old address of a node that has moved, such as a Kubernetes pod, for half a minute. The certificate
-// proves the node's identity either way.
+// the node last connected, to this node or to the leader. A resolver may keep the old address of a node that has moved, such as a Kubernetes pod, for
+// half a minute. The certificate proves the node's identity either way.
 func (l *Link) reach(ctx context.Context, address string, node trust.NodeID, config *tls.Config) (*tls.Conn, *meter, error) {
 	other := l.otherWay(address, node)
 	if other == "" {

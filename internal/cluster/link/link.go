@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -108,7 +109,8 @@ type Link struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	stream *stream                     // nil: Raft does not run
-	from   map[trust.NodeID]netip.Addr // addresses from which nodes last connected
+	from   map[trust.NodeID]netip.Addr // addresses from which nodes last connected, to this node or to the one that told it
+	told   map[trust.NodeID]netip.Addr // what Learn was last told
 }
 
 // Open binds the port. From here on connections are accepted; they are served once Serve runs.
@@ -191,6 +193,26 @@ func (l *Link) CloseNode(id trust.NodeID) {
 	delete(l.from, id)
 	l.mu.Unlock()
 	l.drop(func(c *conn) bool { return c.node == id })
+}
+
+// From returns the addresses from which other nodes last connected.
+func (l *Link) From() map[trust.NodeID]netip.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.from)
+}
+
+// Learn takes over what From returned at another node, for nodes that have moved and have not connected to this one since. Only what has changed since
+// the last call counts, because a node may have connected to this one after it did to the other. The caller must not change told afterwards.
+func (l *Link) Learn(told map[trust.NodeID]netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, at := range told {
+		if l.told[node] != at {
+			l.from[node] = at
+		}
+	}
+	l.told = told
 }
 
 // CloseUntrusted closes all connections of nodes whose certificate the authority in force does not accept.

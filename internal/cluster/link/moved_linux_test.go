@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,5 +72,54 @@ func TestNodeThatHasMoved(t *testing.T) {
 	leader.CloseNode("b")
 	if _, err := leader.Dial(t.Context(), name, "b", Node); err == nil || strings.Contains(err.Error(), "has connected from") {
 		t.Errorf("a node that was removed: %v", err)
+	}
+}
+
+// A node that has moved and has connected only to the leader since is reached by a third node, too, which the leader tells.
+func TestNodeThatHasMovedElsewhere(t *testing.T) {
+	authority := newAuthority(t, cluster)
+	third := open(t, newIdentity(t, authority, "a", 0), withEcho)
+	moved := open(t, newIdentity(t, authority, "b", 0), func(o *Options) {
+		o.Listen = "127.0.0.2:0"
+		withEcho(o)
+	})
+	_, port, err := net.SplitHostPort(moved.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "localhost:" + port // leads to 127.0.0.1
+	reached := func() error {
+		c, err := third.Dial(t.Context(), name, "b", Node)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	before, now := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
+	third.Learn(map[trust.NodeID]netip.Addr{"b": before})
+	if err := reached(); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("at its address before: %v", err)
+	}
+	third.Learn(map[trust.NodeID]netip.Addr{"b": now})
+	if err := reached(); err != nil {
+		t.Errorf("at its address now: %v", err)
+	}
+
+	// The node has connected since: what the leader repeats is older.
+	third.Learn(map[trust.NodeID]netip.Addr{"b": before})
+	third.mu.Lock()
+	third.from["b"] = now
+	third.mu.Unlock()
+	third.Learn(map[trust.NodeID]netip.Addr{"b": before})
+	if err := reached(); err != nil {
+		t.Errorf("after the leader has repeated the old address: %v", err)
+	}
+	if got := third.From()["b"]; got != now {
+		t.Errorf("this node tells others %v, want %v", got, now)
+	}
+	third.CloseNode("b")
+	third.Learn(map[trust.NodeID]netip.Addr{"b": before})
+	if got := third.From()["b"]; got.IsValid() {
+		t.Errorf("a node that was removed is at %v", got)
 	}
 }

@@ -25,7 +25,7 @@ func (n *Node) Attach(e *engine.Engine, url string) {
 	n.engine = e
 	_, known := e.Level()
 	n.presence = presence.Open(presence.Config{
-		Node: n.ID(), Engine: e, Ask: n.peers.Ask, Log: n.log, Standing: func() presence.Standing {
+		Node: n.ID(), Engine: e, Ask: n.peers.Ask, Log: n.log, From: n.link.From, Learn: n.link.Learn, Standing: func() presence.Standing {
 			_, lacks := e.ArchiveLacks()
 			return presence.Standing{
 				Applied: e.Applied(), Version: n.options.Version, Level: known, URL: url, Short: e.Short() != nil, Clock: time.Now().UnixMilli(), Lacks: lacks, NoVote: n.noVote(), Marks: n.marks(),

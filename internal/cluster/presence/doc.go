@@ -13,6 +13,9 @@
 // it has received nothing yet, the silence counts from the start of its leadership, because a new leader cannot know what the previous one has
 // received.
 //
+// Its answers contain the addresses from which nodes have connected to it, so that two nodes that have moved find each other while a resolver has
+// their old addresses. After a rolling restart in Kubernetes the next leader otherwise reaches no majority for up to half a minute.
+//
 // # Time
 //
 // Silence is measured in rounds of 500 ms. A round that takes longer, because the process was paused or the machine suspended, counts as at most 1.5

@@ -94,7 +94,7 @@ func (p *Presence) Answer(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cbor.Marshal(reply{givenUp, o.p.Engine.Now().UnixMilli()})
+	return cbor.Marshal(reply{givenUp, o.p.Engine.Now().UnixMilli(), p.From()})
 }
 
 // hear handles a node's report. A nil error means that this node has verified that it leads.

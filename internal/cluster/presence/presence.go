@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -58,8 +60,9 @@ type Word struct {
 
 // reply is the answer to a Word.
 type reply struct {
-	GivenUp bool  `cbor:",omitempty"` // the incarnation has ended
-	Now     int64 `cbor:",omitempty"` // the cluster's time, Unix milliseconds
+	GivenUp bool                        `cbor:",omitempty"` // the incarnation has ended
+	Now     int64                       `cbor:",omitempty"` // the cluster's time, Unix milliseconds
+	From    map[trust.NodeID]netip.Addr `cbor:",omitempty"` // addresses from which nodes last connected to the leader
 }
 
 // Config configures a node's presence.
@@ -68,6 +71,8 @@ type Config struct {
 	Engine   Engine
 	Ask      func(ctx context.Context, question byte, body []byte) ([]byte, error) // asks the leader; see exchange.Peers
 	Standing func() Standing
+	From     func() map[trust.NodeID]netip.Addr // addresses from which nodes last connected, for the other nodes when this one leads
+	Learn    func(map[trust.NodeID]netip.Addr)  // takes the leader's From
 	Log      *slog.Logger
 }
 
@@ -280,6 +285,7 @@ func (p *Presence) say(ctx context.Context, leaves bool) (givenUp bool, err erro
 	if r.Now != 0 {
 		p.Engine.Heard(time.UnixMilli(r.Now), time.Since(asked))
 	}
+	p.Learn(r.From)
 	return r.GivenUp, nil
 }
 

@@ -3,6 +3,8 @@ package presence
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -27,12 +30,15 @@ type nodes struct {
 	cut    map[string]bool
 	all    map[string]*Presence
 	drops  map[string]int
-	frozen chan struct{} // until it is closed nothing is read; nil: at once
+	told   map[string]map[trust.NodeID]netip.Addr // what each node has learnt from the leader
+	frozen chan struct{}                          // until it is closed nothing is read; nil: at once
 }
 
 func newNodes(t *testing.T) *nodes {
-	return &nodes{t: t, cell: cell.New(cell.DefaultConfig()), cut: map[string]bool{}, all: map[string]*Presence{}, drops: map[string]int{}}
+	return &nodes{t: t, cell: cell.New(cell.DefaultConfig()), cut: map[string]bool{}, all: map[string]*Presence{}, drops: map[string]int{}, told: map[string]map[trust.NodeID]netip.Addr{}}
 }
+
+var here = netip.MustParseAddr("192.0.2.1")
 
 // seat is the engine of one node.
 type seat struct {
@@ -86,6 +92,14 @@ func (n *nodes) open(name string) *Presence {
 	p := Open(Config{
 		Node: name, Engine: s, Log: slog.New(slog.DiscardHandler),
 		Standing: func() Standing { return Standing{Applied: 7, Version: "of " + name, Level: 3} },
+		From: func() map[trust.NodeID]netip.Addr {
+			return map[trust.NodeID]netip.Addr{trust.NodeID("seen by " + name): here}
+		},
+		Learn: func(told map[trust.NodeID]netip.Addr) {
+			n.lock.Lock()
+			defer n.lock.Unlock()
+			n.told[name] = told
+		},
 		Ask: func(ctx context.Context, question byte, body []byte) ([]byte, error) {
 			n.lock.Lock()
 			reaches, leader := s.reaches() && question == Question, n.all[n.leader]
@@ -208,6 +222,21 @@ func TestEverybodyIsThere(t *testing.T) {
 }
 
 // TestSilentNode: a node that is cut off is given up after 3 s, drops its connections after 8 s without a leader, and comes back as another incarnation.
+// The leader tells the others where nodes have connected from, so that two nodes that have moved find each other.
+func TestWhereNodesConnectFrom(t *testing.T) {
+	in3(t, func(t *testing.T, n *nodes) {
+		n.lead("n2")
+		time.Sleep(2 * time.Second)
+		n.lock.Lock()
+		defer n.lock.Unlock()
+		for _, name := range []string{"n1", "n3"} {
+			if want := (map[trust.NodeID]netip.Addr{"seen by n2": here}); !maps.Equal(n.told[name], want) {
+				t.Errorf("%s has learnt %v, want %v", name, n.told[name], want)
+			}
+		}
+	})
+}
+
 func TestSilentNode(t *testing.T) {
 	in3(t, func(t *testing.T, n *nodes) {
 		before := n.all["n2"].Node()
