@@ -19,7 +19,8 @@ type discovery struct {
 	at     time.Time
 	scopes []string // supported ones; none: not stated
 	iss    bool     // its answers name the issuer
-	keys   string   // URL of its keys
+
+	logoutKeys *logoutKeys
 }
 
 // discovered returns the provider's metadata. It fetches them on demand: a provider that is down must not prevent the service from starting.
@@ -88,7 +89,7 @@ func (p *Provider) discover() (*discovery, error) {
 	if err := provider.Claims(&says); err != nil {
 		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
 	}
-	d.scopes, d.iss, d.keys = says.Scopes, says.Iss, says.Keys
+	d.scopes, d.iss, d.logoutKeys = says.Scopes, says.Iss, &logoutKeys{p: p, address: says.Keys}
 	end := provider.Endpoint()
 	for name, address := range map[string]string{"authorization_endpoint": end.AuthURL, "token_endpoint": end.TokenURL, "jwks_uri": says.Keys, "userinfo_endpoint": says.Person} {
 		u, err := url.Parse(address)

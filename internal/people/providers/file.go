@@ -198,14 +198,12 @@ func (x *providerText) provider() (*Provider, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p := &Provider{
+	return &Provider{
 		Name: x.Name, Title: cmp.Or(x.Title, x.Name), Issuer: x.Issuer, Roles: roles, clientID: x.ClientID, secretFile: x.ClientSecretFile, secretEnv: x.ClientSecretEnv,
 		scopes: x.Scopes, groupsClaim: cmp.Or(x.GroupsClaim, "groups"), nameClaim: x.NameClaim, groupPrefix: x.GroupPrefix, parameters: x.Parameters,
 		plain: issuer.Scheme == "http", client: newClient(), now: time.Now,
 		busy: make(chan struct{}, exchangesAtOnce), logouts: make(chan struct{}, logoutsAtOnce),
-	}
-	p.logoutKeys.p = p
-	return p, nil
+	}, nil
 }
 
 // ownParameters are the parameters of the request for a code that the service sets itself.

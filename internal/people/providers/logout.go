@@ -52,7 +52,7 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 		return x, err
 	}
 	now := p.now()
-	check := logoutCheck{keys: &p.logoutKeys, address: d.keys}
+	check := logoutCheck{keys: d.logoutKeys}
 	token, err := oidc.NewVerifier(p.Issuer, &check, &oidc.Config{ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now.Add(-leeway) }}).Verify(ctx, raw)
 	if err != nil {
 		return x, fmt.Errorf("logout_token: %w", cmp.Or(check.err, err))

@@ -92,4 +92,14 @@ func TestAttackLogoutFlood(t *testing.T) {
 	if err := logout(real.Signed(claims("c"))); err != nil {
 		t.Errorf("a logout by a new key: %v", err)
 	}
+
+	// A key that the provider has withdrawn counts for as long as its metadata at most.
+	ahead += discoveryKept
+	old := real.Signed(claims("d"))
+	if err := real.NewKey("k3"); err != nil {
+		t.Fatal(err)
+	}
+	if logout(old) == nil {
+		t.Error("a logout by a key that was withdrawn a day ago is taken")
+	}
 }

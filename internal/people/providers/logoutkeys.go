@@ -17,10 +17,11 @@ const logoutKeysEvery = 10 * time.Second
 
 var errNoKey = errors.New("none of the provider's keys made the signature")
 
-// logoutKeys are the keys that verify a provider's logout tokens. Anyone can send such a token. So forged ones cause few requests to the provider, and a token
-// that a known key signed waits for none of them.
+// logoutKeys are the keys that verify a provider's logout tokens, kept for as long as its metadata. Anyone can send such a token. So forged ones cause few requests
+// to the provider, and a token that a known key signed waits for none of them.
 type logoutKeys struct {
-	p *Provider
+	p       *Provider
+	address string
 
 	mu       sync.Mutex
 	all      []jose.JSONWebKey // replaced as a whole
@@ -46,7 +47,7 @@ func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok 
 }
 
 // renew fetches the keys, or waits for a running fetch. It fails if the last fetch was less than logoutKeysEvery ago.
-func (k *logoutKeys) renew(ctx context.Context, address string) error {
+func (k *logoutKeys) renew(ctx context.Context) error {
 	now := k.p.now()
 	k.mu.Lock()
 	fetching := k.fetching
@@ -65,7 +66,7 @@ func (k *logoutKeys) renew(ctx context.Context, address string) error {
 	}
 	k.asked, k.fetching = now, make(chan struct{})
 	k.mu.Unlock()
-	keys, _, err := tokenkeys.Fetch(context.WithoutCancel(ctx), k.p.client, address) // others may wait for this fetch, too; the client has a time limit
+	keys, _, err := tokenkeys.Fetch(context.WithoutCancel(ctx), k.p.client, k.address) // others may wait for this fetch, too; the client has a time limit
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -80,9 +81,8 @@ func (k *logoutKeys) renew(ctx context.Context, address string) error {
 
 // logoutCheck checks one logout token. It implements oidc.KeySet.
 type logoutCheck struct {
-	keys    *logoutKeys
-	address string
-	err     error // why the token is refused: the verifier keeps only the text of an error
+	keys *logoutKeys
+	err  error // why the token is refused: the verifier keeps only the text of an error
 }
 
 // VerifySignature implements oidc.KeySet.
@@ -104,7 +104,7 @@ func (c *logoutCheck) verify(ctx context.Context, raw string) ([]byte, error) {
 		return nil, err
 	}
 	defer leave()
-	if err := c.keys.renew(ctx, c.address); err != nil {
+	if err := c.keys.renew(ctx); err != nil {
 		return nil, err
 	}
 	if payload, ok := c.keys.verifies(token); ok {

@@ -58,8 +58,6 @@ type Provider struct {
 	busy    chan struct{} // has an element for each exchange
 	logouts chan struct{} // has an element for each logout token that waits for the keys, so that forged ones cannot keep people from signing in
 
-	logoutKeys logoutKeys
-
 	secretInBody atomic.Bool // the provider has last accepted the client's secret in the body of a request, not in the header
 
 	mu          sync.Mutex
