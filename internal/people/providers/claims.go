@@ -55,11 +55,17 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 			name = p.nameIn(more)
 		}
 	}
+	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken, Sid: sidOf(claims)}, nil
+}
+
+// sidOf returns the id of the session at the provider. One that is too long counts as missing, in ID tokens and in logout tokens, so that a logout ends all sessions of
+// its subject.
+func sidOf(claims map[string]any) string {
 	sid, _ := claims["sid"].(string)
 	if len(sid) > people.SidMax {
-		sid = "" // a logout must then name the subject
+		return ""
 	}
-	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken, Sid: sid}, nil
+	return sid
 }
 
 // groups reads the groups claim: a list of texts, or one text.
