@@ -180,7 +180,7 @@ func (d *Door) Ways(back string) (all []Way) {
 func (d *Door) Passkeys() bool { return d.passkeys != nil && !d.file.Get().NoOwn }
 
 func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, back, problem string) {
-	d.write(w, r, status, "sign-in", &page{Title: "Sign in", Ways: d.Ways(back), Passkeys: d.Passkeys(), Why: d.why, Back: back, Problem: problem})
+	d.write(w, r, status, "sign-in", &page{Title: "Sign in", Ways: d.Ways(back), Passkeys: d.Passkeys(), Why: d.WhyNoPasskeys(), Back: back, Problem: problem})
 }
 
 // start sends a browser to a provider.

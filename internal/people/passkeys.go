@@ -116,7 +116,7 @@ func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body [
 		}
 		switch {
 		case !d.Passkeys():
-			reply(http.StatusNotFound, refusal{"This service takes no passkeys. " + d.why})
+			reply(http.StatusNotFound, refusal{"This service takes no passkeys. " + d.WhyNoPasskeys()})
 			return
 		case !d.OwnPage(r):
 			reply(http.StatusForbidden, refusal{"Another site's page sent this request."})
@@ -246,7 +246,7 @@ func plainly(err error) error {
 
 // showEnrol serves the page of a link. Viewing it does not use up the link, so programs that fetch links in advance do no harm.
 func (d *Door) showEnrol(w http.ResponseWriter, r *http.Request) {
-	d.write(w, r, http.StatusOK, "enrol", &page{Title: "Register a passkey", Passkeys: d.Passkeys(), Why: d.why})
+	d.write(w, r, http.StatusOK, "enrol", &page{Title: "Register a passkey", Passkeys: d.Passkeys(), Why: d.WhyNoPasskeys()})
 }
 
 type enrolRequest struct {

@@ -499,6 +499,25 @@ func TestSignInReturnsOnlyToOwnPages(t *testing.T) {
 	}
 }
 
+// If the file turns passkeys off, the pages and the answers to their scripts say so.
+func TestPagesSayWhyThereAreNoPasskeys(t *testing.T) {
+	x := newHouse(t, map[string]any{"own": map[string]any{"off": true}})
+	for _, path := range []string{"/signin", "/signin/enrol"} {
+		if _, body := x.browser().get(path); !strings.Contains(body, "turns off sign-in") {
+			t.Errorf("%s does not say why there are no passkeys: %s", path, body)
+		}
+	}
+	r, _ := http.NewRequest("POST", x.base()+"/signin/passkey/begin", strings.NewReader("{}"))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "turns off sign-in") {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+}
+
 // While a cluster is being upgraded and its level is below that of these events, sign-ins are refused with a readable message.
 func TestBeforeTheLevelIsInForce(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
