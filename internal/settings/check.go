@@ -143,17 +143,19 @@ func (s Settings) checkPeople() error {
 			return fmt.Errorf("client-certificates: %w", err)
 		}
 	}
+	taken := map[string]string{people.Own: "the service's own people have"}
 	for _, p := range file.Providers {
-		if slices.Contains(issuers, p.Name) {
-			return fmt.Errorf("web-identities: an issuer has the name %q, as a provider of people does: want different names, or a person and a machine could be confused", p.Name)
-		}
-		if slices.Contains(authorities, p.Name) {
-			return fmt.Errorf("client-certificates: an authority has the name %q, as a provider of people does: want different names, or a person and a machine could be confused", p.Name)
-		}
+		taken[p.Name] = "a provider of people has"
 	}
-	for _, name := range authorities {
-		if slices.Contains(issuers, name) || name == people.Own {
-			return fmt.Errorf("client-certificates: an authority has the name %q, as another source of identities does: want different names, or two machines could be confused", name)
+	for _, x := range []struct {
+		setting, source string
+		names           []string
+	}{{"web-identities", "an issuer", issuers}, {"client-certificates", "an authority", authorities}} {
+		for _, name := range x.names {
+			if by, ok := taken[name]; ok {
+				return fmt.Errorf("%s: %s has the name %q, which %s as well: want different names, or two holders of credentials could be confused", x.setting, x.source, name, by)
+			}
+			taken[name] = x.source + " has"
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -177,5 +179,24 @@ func TestCollectorInABundle(t *testing.T) {
 	}
 	if !slices.Contains(v.Secrets(), "receiver/v1/otlp/ZaVnC4dhaV39Tn37") {
 		t.Errorf("the log keeps its path: %q are removed", v.Secrets())
+	}
+}
+
+// A person and a machine, or two machines, would have the same name in records and revocations if their sources had the same name.
+func TestSourcesOfIdentitiesHaveDifferentNames(t *testing.T) {
+	write := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	s := Defaults()
+	s.People = write("people.json", `{"providers": [{"name": "okta", "issuer": "https://acme.okta.com", "clientId": "muster", "roles": {"admin": ["ops"]}}]}`)
+	for name, ok := range map[string]bool{"k8s": true, "okta": false, "muster": false} {
+		s.WebIdentities = write("issuers.json", `{"issuers": [{"name": "`+name+`", "issuer": "https://k8s.example", "audiences": ["muster"], "rules": [{"subjects": ["a"], "roles": ["backend"]}]}]}`)
+		if err := s.Check(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "could be confused") {
+			t.Errorf("an issuer with the name %s: %v", name, err)
+		}
 	}
 }
