@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +200,50 @@ func TestPeersAtAFollower(t *testing.T) {
 	p.Close()
 	if _, err := p.Index(t.Context()); !errors.Is(err, engine.ErrNotLeading) || dials != 1 {
 		t.Errorf("after Close: %v, %d connections were made", err, dials)
+	}
+}
+
+// moving is the office of a node whose leader changes.
+type moving struct {
+	follower
+	leader atomic.Value
+}
+
+func (m *moving) Leader() (id, address string) { return m.leader.Load().(string), "there" }
+
+// TestDeadLeader: an attempt to reach a leader whose machine is gone does not delay questions to the next one, nor replace the connection to it.
+func TestDeadLeader(t *testing.T) {
+	office := &moving{}
+	office.leader.Store("dead")
+	dials, reached := make(chan string, 10), make(chan struct{})
+	p := NewPeers("self", office, func(ctx context.Context, _, node string) (net.Conn, error) {
+		dials <- node
+		asks, answers := pair(t)
+		serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, []byte(node) })
+		if node == "dead" {
+			<-reached
+		}
+		return asks, nil
+	})
+	defer p.Close()
+	first := make(chan error, 1)
+	go func() {
+		_, err := p.Ask(t.Context(), index, nil)
+		first <- err
+	}()
+	<-dials
+	office.leader.Store("next")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if answer, err := p.Ask(ctx, index, nil); err != nil || string(answer) != "next" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	close(reached)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if answer, err := p.Ask(ctx, index, nil); err != nil || string(answer) != "next" || len(dials) != 1 {
+		t.Errorf("%q, %v, %d more dials", answer, err, len(dials))
 	}
 }
 

@@ -61,7 +61,13 @@ type Peers struct {
 	closed  bool
 	leader  string // the leader to which client is connected
 	client  *Client
-	dialing chan struct{} // closed when the dial has ended; nil: none is in progress
+	dialing *dialing // the latest attempt to connect; nil: it has ended
+}
+
+// dialing is an attempt to connect to a leader.
+type dialing struct {
+	to    string
+	ended chan struct{} // closed when it has ended
 }
 
 // NewPeers returns the peers of node self. dial connects to a node at an address.
@@ -137,7 +143,8 @@ func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, er
 	return c.AskFor(waiting, question, body)
 }
 
-// connect returns a connection to the current leader. Only one is opened at a time.
+// connect returns a connection to the current leader. Only one to the same leader is opened at a time. An attempt to connect to an earlier leader, whose
+// machine may be gone, delays nothing.
 func (p *Peers) connect(ctx context.Context) (*Client, error) {
 	for {
 		id, address := p.office.Leader()
@@ -157,22 +164,25 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 				return c, nil
 			}
 		}
-		if wait := p.dialing; wait != nil {
+		if d := p.dialing; d != nil && d.to == id {
 			p.lock.Unlock()
 			select {
-			case <-wait:
+			case <-d.ended:
 				continue
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
 		}
-		ended := make(chan struct{})
-		p.dialing = ended
+		mine := &dialing{id, make(chan struct{})}
+		p.dialing = mine
 		p.lock.Unlock()
 		conn, err := p.dialFor(ctx, address, id)
 		p.lock.Lock()
-		p.dialing = nil
-		if err == nil && p.closed {
+		latest := p.dialing == mine
+		if latest {
+			p.dialing = nil
+		}
+		if err == nil && (p.closed || !latest) {
 			_ = conn.Close()
 		} else if err == nil {
 			if p.client != nil {
@@ -180,7 +190,7 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 			}
 			p.leader, p.client = id, NewClient(conn)
 		}
-		close(ended)
+		close(mine.ended)
 		p.lock.Unlock()
 		if err != nil {
 			return nil, errors.Join(engine.ErrNotLeading, err)
