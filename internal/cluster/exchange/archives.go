@@ -124,7 +124,9 @@ func (x *Archives) connect(ctx context.Context, node string) (*Client, error) {
 	defer x.lock.Unlock()
 	switch {
 	case err != nil:
-		l.failed = time.Now()
+		if ctx.Err() == nil { // otherwise the caller has given up, which says nothing about the node
+			l.failed = time.Now()
+		}
 		return nil, err
 	case x.closed:
 		c.Close()

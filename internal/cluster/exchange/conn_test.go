@@ -247,6 +247,27 @@ func TestDeadLeader(t *testing.T) {
 	}
 }
 
+// TestCallerOfAnArchiveGivesUp: a caller that gives up while a node is being reached does not make the node count as unreachable for others.
+func TestCallerOfAnArchiveGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	x := NewArchives(func() []Node { return []Node{{"other", "there"}} }, func(context.Context, string, string) (net.Conn, error) {
+		if ctx.Err() == nil {
+			cancel()
+			return nil, ctx.Err()
+		}
+		asks, answers := pair(t)
+		serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return lacking, nil })
+		return asks, nil
+	})
+	defer x.Close()
+	if _, err := x.Ask(ctx, "other", &engine.ArchiveQuestion{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that gives up: %v", err)
+	}
+	if _, err := x.Ask(t.Context(), "other", &engine.ArchiveQuestion{}); !errors.Is(err, engine.ErrArchiveLacks) {
+		t.Errorf("the next caller: %v", err)
+	}
+}
+
 // TestPanicOfAnAnswer: a panic is the outcome of its question only.
 func TestPanicOfAnAnswer(t *testing.T) {
 	asks, answers := pair(t)
