@@ -179,9 +179,21 @@ func (g *GameServer) link() *linkclient.Client {
 	return g.client
 }
 
+// sessionWait is long enough for a matchmaker that relaxes its rules in real time. A variable, so that a test need not wait for it.
+var sessionWait = time.Minute
+
 // GameSession waits for the next game session that the service has created on this server and the server has activated, or that
-// OnGameSession has handled.
-func (g *GameServer) GameSession() GameSession { return <-g.given }
+// OnGameSession has handled. After a minute without one it ends the test.
+func (g *GameServer) GameSession() GameSession {
+	g.fleet.srv.t.Helper()
+	select {
+	case s := <-g.given:
+		return s
+	case <-time.After(sessionWait):
+		g.fleet.srv.t.Fatalf("mustertest: %s has no further game session after %s", g.ProcessID, sessionWait)
+		panic("unreachable")
+	}
+}
 
 // Activate makes a game session ACTIVE.
 func (g *GameServer) Activate(gameSessionID string) error {

@@ -309,3 +309,17 @@ func TestMatchmaking(t *testing.T) {
 	s.srv.Advance(0) // without waiting
 	want("eve", types.MatchmakingConfigurationStatusPlacing)
 }
+
+// TestNoGameSession is not parallel, because it changes how long all tests wait.
+func TestNoGameSession(t *testing.T) {
+	mustertest.ShortenSessionWait(t)
+	fake, finish := newT() // its Fatalf panics
+	defer finish()
+	server := mustertest.Start(fake).NewFleet().StartGameServer()
+	defer func() {
+		if recover() == nil {
+			t.Error("GameSession returned, although there is no game session")
+		}
+	}()
+	server.GameSession()
+}
