@@ -172,6 +172,13 @@ func TestRates(t *testing.T) {
 	f.overview.Health = operator.Health{Calls: 5}
 	x.does(x.m.load())
 	x.shows("5 since the start")
+	f.overview.At = f.overview.At.Add(2 * time.Second)
+	f.overview.Health = operator.Health{Calls: 900, Failed: 9, Commits: 90}
+	x.does(x.m.load())
+	f.overview.At = f.overview.At.Add(2 * time.Second)
+	f.overview.Health = operator.Health{Calls: 950, Failed: 1, Commits: 95} // of another node
+	x.does(x.m.load())
+	x.shows("950 since the start (failed 1,")
 }
 
 func TestDrillDown(t *testing.T) {

@@ -83,7 +83,8 @@ func (s *overviewSheet) calls() string {
 	}
 	if s.before != nil {
 		was, d := &s.before.Health, s.now.At.Sub(s.before.At).Seconds()
-		if d > 0 && h.Calls >= was.Calls && h.Commits >= was.Commits { // else it is another node, or has restarted
+		// A counter that is lower is that of another node, or of one that has restarted.
+		if d > 0 && h.Calls >= was.Calls && h.Failed >= was.Failed && h.Throttled >= was.Throttled && h.Refused >= was.Refused && h.Commits >= was.Commits {
 			return fmt.Sprintf("%.1f/s (failed %.1f/s, throttled %.1f/s, refused %.1f/s), %.1f commits/s, %s", float64(h.Calls-was.Calls)/d, float64(h.Failed-was.Failed)/d, float64(h.Throttled-was.Throttled)/d,
 				float64(h.Refused-was.Refused)/d, float64(h.Commits-was.Commits)/d, each(h.Commits-was.Commits, h.CommitSeconds-was.CommitSeconds))
 		}
