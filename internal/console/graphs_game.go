@@ -67,7 +67,7 @@ func configurationGraphs(name string, kept *series.Store) []graph {
 		return graphOf(id, title, gamemetrics.Configuration, at, metrics...)
 	}
 	all := []graph{
-		of("tickets", "Tickets that wait", "CurrentTickets"),
+		of("tickets", "Active tickets", "CurrentTickets"),
 		of("ticket-changes", "Tickets", "TicketsStarted", "TicketsFailed", "TicketsTimedOut", "PlayersStarted"),
 		of("matches", "Matches", "MatchesCreated", "MatchesAccepted", "MatchesRejected", "MatchAcceptancesTimedOut", "MatchesPlaced"),
 		of("times", "How long it takes", "TimeToMatch", "TimeToTicketSuccess", "TimeToTicketCancel", "MatchmakingSearchTime"),

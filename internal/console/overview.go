@@ -14,7 +14,7 @@ type overview struct {
 	*attention.Found
 	Fleets  int
 	Runs    hosting.Utilization
-	Tickets int // waiting
+	Tickets int // active
 
 	Backup domain.Time // the last one; 0: none is known
 	Secret access.SecretSummary
