@@ -116,7 +116,7 @@ func enter(w http.ResponseWriter, places chan struct{}) bool {
 // take stores an archive.
 func (d *Door) take(w http.ResponseWriter, r *http.Request, name string) {
 	if r.ContentLength < 1 || r.ContentLength > agentproto.LogBundleMax {
-		http.Error(w, "want an archive of 1 to 66 MiB, with its length", http.StatusRequestEntityTooLarge)
+		http.Error(w, "want an archive of 1 byte to 66 MiB, with its length", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if !enter(w, d.uploads) {

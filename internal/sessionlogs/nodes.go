@@ -165,6 +165,6 @@ func (d *Door) ServeQuestion(w http.ResponseWriter, r *http.Request) {
 		body := &patient{body: r.Body, control: http.NewResponseController(w), until: time.Now().Add(2 * pauseMax)}
 		d.taken(w, r, body, d.Store.put(name, body, r.ContentLength))
 	default:
-		http.Error(w, "want HEAD, or PUT with an archive of 1 to 66 MiB", http.StatusBadRequest)
+		http.Error(w, "want HEAD, or PUT with an archive of 1 byte to 66 MiB", http.StatusBadRequest)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/tracing"
 )
@@ -189,7 +190,7 @@ func (x *Exporter) cause(err error) string {
 			text = strings.ReplaceAll(text, url, "the collector")
 		}
 	}
-	return text[:min(most, len(text))]
+	return excerpt.Begin(text, most)
 }
 
 // bounded limits the waiting spans to spansMax, so that the processor behind it always has room and drops none uncounted.
