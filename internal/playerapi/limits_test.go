@@ -185,6 +185,27 @@ func TestTransportLimits(t *testing.T) {
 	}
 }
 
+// An answer about an invalid field names it in details.fields, whether the schema or the service has found it.
+func TestInvalidFieldsAreNamed(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	for _, c := range []struct{ call, body, field string }{
+		{"Party.SetReady", `{"ready":7}`, "ready"},
+		{"Party.JoinPartyById", `{"party_id":"none"}`, "party_id"},
+		{"Party.CreateParty", `{"attributes":{"a":"` + strings.Repeat("x", objects.PartyAttributesMax) + `"}}`, "attributes"},
+		{"Party.SetPlayerPreferences", `{"latency_ms":{"eu":-1}}`, "latency_ms"},
+		{"GameInstance.JoinGameInstance", `{"game_instance_id":"gi-00000000-0000-4000-8000-000000000000","code":"1234"}`, "code"},
+		{"Session.Login", `{"provider":"none","token":"x"}`, "provider"},
+	} {
+		x.pass(time.Second)
+		details := x.wants(400, "INVALID_ARGUMENT")(x.call(token, c.call, c.body))["details"].(map[string]any)
+		fields, _ := details["fields"].([]any)
+		if len(fields) != 1 || fields[0].(map[string]any)["field"] != c.field || fields[0].(map[string]any)["message"] == "" {
+			t.Errorf("%s %.80s: %v, want the field %s", c.call, c.body, details, c.field)
+		}
+	}
+}
+
 // The largest event is that of a party with the largest permitted attributes. It fits into a frame of 64 KiB.
 func TestLargestEvent(t *testing.T) {
 	x := newLobby(t, nil)

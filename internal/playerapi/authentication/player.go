@@ -101,7 +101,7 @@ func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, e
 	}
 	if !ok {
 		known := append(slices.Sorted(maps.Keys(logins.Providers)), BackendProvider)
-		return Claim{}, problem.New(flow.InvalidArgument, "provider: %.60q, want one of %s", name, strings.Join(known, ", "))
+		return Claim{}, problem.Invalid("provider", "%.60q, want one of %s", name, strings.Join(known, ", "))
 	}
 	claim, err := provider.Identify(ctx, token)
 	if errors.Is(err, tokenkeys.ErrNotFetched) { // the token may be good, but it counts as a failed login, since anyone can send such a token

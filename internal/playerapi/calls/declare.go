@@ -10,7 +10,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -55,7 +54,7 @@ func player(r *Realm, o huma.Operation, f func(ctx context.Context, by *playerfl
 		if call.IfRev != "" {
 			rev, err := strconv.ParseUint(call.IfRev, 10, 64)
 			if err != nil {
-				return r.answer(ctx, nil, problem.New(flow.InvalidArgument, "X-If-Rev: %s, want a revision", call.IfRev))
+				return r.answer(ctx, nil, problem.Invalid("header.X-If-Rev", "%s, want a revision", call.IfRev))
 			}
 			by.IfRev = &rev
 		}

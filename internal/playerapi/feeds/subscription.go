@@ -79,12 +79,12 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 	case err != nil:
 		return s, err
 	case !known:
-		p := problem.New(flow.InvalidArgument, "subscription_id: there is no subscription %s; Events.Subscribe makes one", text)
+		p := problem.Invalid("subscription_id", "there is no subscription %s; Events.Subscribe makes one", text)
 		return s, p.WithStatus(http.StatusNotFound, nil)
 	case s.Lapsed != 0:
 		return s, problem.New(problem.Lapsed, "subscription_id: %s lapsed at %s, because its receiver took nothing for too long; Events.Subscribe with the same X-Request-Id resumes it, and players' states must then be read again", text, objects.Stamp(s.Lapsed))
 	case s.URL != "":
-		return s, problem.New(flow.InvalidArgument, "subscription_id: %s has a webhook; want one without url", text)
+		return s, problem.Invalid("subscription_id", "%s has a webhook; want one without url", text)
 	}
 	return s, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
-	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
@@ -59,7 +58,7 @@ func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, err
 		node = "localhost"
 	}
 	if body.Node != "" && body.Node != node {
-		return nil, problem.New(flow.InvalidArgument, "node %q: want %q, the only one there is", body.Node, node)
+		return nil, problem.Invalid("node", "%q, want %q, the node that answers", body.Node, node)
 	}
 	if body.Drain != nil && !*body.Drain {
 		err := d.Streams.Readmit(audit.Without(ctx))
@@ -90,7 +89,7 @@ func (d *door) recordDrain(ctx context.Context, node, before, after string) {
 func (d *door) announceMaintenance(ctx context.Context, body *AnnounceMaintenanceRequest) (*AnnounceMaintenanceAnswer, error) {
 	at, err := time.Parse(time.RFC3339, body.StartsAt)
 	if err != nil {
-		return nil, problem.New(flow.InvalidArgument, "starts_at: %.40q, want a time such as 2030-01-02T03:04:05Z", body.StartsAt)
+		return nil, problem.Invalid("starts_at", "%.40q, want a time such as 2030-01-02T03:04:05Z", body.StartsAt)
 	}
 	answer := &AnnounceMaintenanceAnswer{}
 	cmd := playerflow.AnnounceMaintenance{StartsAt: domain.TimeOf(at), Text: body.Message, Limit: announceStep}

@@ -88,7 +88,7 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	}
 	for _, name := range body.Types {
 		if err == nil && (!flow.KnownMessage(name) || name == flow.OnSync.String()) {
-			err = problem.New(flow.InvalidArgument, "types: %.60q is not an event that players receive", name)
+			err = problem.Invalid("types", "%.60q is not an event that players receive", name)
 		}
 	}
 	if err != nil {
@@ -119,9 +119,7 @@ func (d *door) checkWebhook(text string) error {
 	if err == nil {
 		return nil
 	}
-	p := problem.New(flow.InvalidArgument, "url: %s", err)
-	p.Details = problem.Details{Fields: []problem.Field{{Field: "url", Message: err.Error()}}}
-	return p
+	return problem.Invalid("url", "%s", err)
 }
 
 func (d *door) listSubscriptions(ctx context.Context, _ string, _ *calls.None) (*SubscriptionsAnswer, error) {

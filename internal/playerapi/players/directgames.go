@@ -103,7 +103,7 @@ func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGa
 	}
 	hooks := d.Hooks
 	if body.Code != "" && !hooks.On(playerhooks.BeforeDirectJoin) {
-		return nil, problem.New(flow.InvalidArgument, "code: want none, because no hook of the studio's backend is configured to check it")
+		return nil, problem.Invalid("code", "want none, because no hook of the studio's backend is configured to check it")
 	}
 	cmd := playerflow.JoinGameInstance{Caller: *by, Instance: instance}
 	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData)

@@ -155,7 +155,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 		return nil, problem
 	}
 	if n := len(body.Token); n > authentication.TokenBytesMax {
-		return nil, problem.New(flow.InvalidArgument, "token: %d bytes, want at most %d", n, authentication.TokenBytesMax)
+		return nil, problem.Invalid("token", "%d bytes, want at most %d", n, authentication.TokenBytesMax)
 	}
 	if wait, ok := d.Buckets.TakeFor(rates.LoginAddress, x.Address, x.Answer.Header()); !ok {
 		return nil, problem.Later(flow.RateLimited, wait, "too many logins from one address")

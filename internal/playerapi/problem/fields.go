@@ -15,7 +15,7 @@ import (
 func ParseID[T interface{ domain.ID[K] }, K domain.Kind](field, text string) (T, error) {
 	id, err := domain.ParseID[T, K](text)
 	if err != nil {
-		return id, New(flow.InvalidArgument, "%s: %.60q, %v", field, text, err)
+		return id, Invalid(field, "%.60q, %v", text, err)
 	}
 	return id, nil
 }
@@ -28,7 +28,7 @@ func ParseNumber(query url.Values, field string) (n uint64, given bool, problem 
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, false, New(flow.InvalidArgument, "%s: %.30q, want the number of an event", field, text)
+		return 0, false, Invalid(field, "%.30q, want the number of an event", text)
 	}
 	return n, true, nil
 }
@@ -36,7 +36,7 @@ func ParseNumber(query url.Values, field string) (n uint64, given bool, problem 
 // CheckSize refuses an object of more than most bytes.
 func CheckSize(field string, o *objects.Object, most int) error {
 	if o != nil && len(*o) > most {
-		return New(flow.InvalidArgument, "%s: %d bytes, want at most %d", field, len(*o), most)
+		return Invalid(field, "%d bytes, want at most %d", len(*o), most)
 	}
 	return nil
 }
@@ -47,12 +47,12 @@ const latenciesMax = 64
 // Latencies checks the latencies that a client has measured.
 func Latencies(measured map[string]int32) ([]flow.Latency, error) {
 	if len(measured) > latenciesMax {
-		return nil, New(flow.InvalidArgument, "latency_ms: %d regions, want at most %d", len(measured), latenciesMax)
+		return nil, Invalid("latency_ms", "%d regions, want at most %d", len(measured), latenciesMax)
 	}
 	all := make([]flow.Latency, 0, len(measured))
 	for _, region := range slices.Sorted(maps.Keys(measured)) {
 		if ms := measured[region]; ms < 0 || len(region) == 0 || len(region) > 64 {
-			return nil, New(flow.InvalidArgument, "latency_ms: %.64q: %d, want a region and a time that is not negative", region, ms)
+			return nil, Invalid("latency_ms", "%.64q: %d, want a region and a time that is not negative", region, ms)
 		}
 		all = append(all, flow.Latency{Region: region, Milliseconds: measured[region]})
 	}

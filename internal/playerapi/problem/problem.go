@@ -96,7 +96,7 @@ type spelling struct {
 
 // spellings is the table of docs/spec/player-api.md#errors. SYNC is for calls that only a client with outdated state makes.
 var spellings = map[flow.Code]spelling{
-	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is invalid; details.fields says which, and what is expected."},
+	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is invalid; the message says which, and what is expected. If the call as such is wrong, details.fields names each field."},
 	flow.CannotTargetSelf:         {400, actionNone, "The call is about another player, and names the caller."},
 	flow.Unauthenticated:          {401, actionLogin, "The token, or what was shown at the login, is not valid."},
 	flow.SessionNotFound:          {401, actionLogin, "The login session has ended."},
@@ -160,6 +160,14 @@ func New(code flow.Code, format string, args ...any) *Problem {
 		s = spelling{status: http.StatusConflict, action: actionNone}
 	}
 	return &Problem{status: s.status, Code: Code(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns the Problem of an invalid field, whose name details.fields has as well.
+func Invalid(field, format string, args ...any) *Problem {
+	text := fmt.Sprintf(format, args...)
+	p := New(flow.InvalidArgument, "%s: %s", field, text)
+	p.Details.Fields = []Field{{field, text}}
+	return p
 }
 
 // Later makes a Problem with the time after which to try again.
