@@ -32,12 +32,11 @@ func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 		return err
 	}
 	next, now := &cmd.Successor, cmp.Or(cmd.At, t.Now)
+	existing, exists := t.Records.Keys.Find(next.ID)
 	switch {
-	case old.Successor == next.ID && next.ID != "":
-		if r, ok := t.Records.Keys.Find(next.ID); ok {
-			cmd.Key, cmd.Successor = old, *t.Records.Keys.Get(r)
-			return nil
-		}
+	case exists && old.Successor == next.ID:
+		cmd.Key, cmd.Successor = old, *t.Records.Keys.Get(existing)
+		return nil
 	case !old.Works():
 		return domain.Refuse(domain.Conflict, "access key %s was revoked, or has expired; create another one", cmd.ID)
 	case t.works(old.Successor):
@@ -47,7 +46,7 @@ func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 	case t.Level() < levelOfLimits:
 		return domain.Refuse(domain.Overloaded, "access keys can be rotated as soon as all nodes of the cluster run this release")
 	}
-	if _, ok := t.Records.Keys.Find(next.ID); ok {
+	if exists {
 		return domain.Refuse(domain.Conflict, "access key %s exists already", next.ID)
 	}
 	next.Role, next.Account, next.Name, next.Created, next.Replaces = old.Role, old.Account, old.Name, now, old.ID
