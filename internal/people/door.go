@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/people/providers"
+	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -35,6 +36,12 @@ func Serves(path string) bool { return path == Path || strings.HasPrefix(path, P
 const (
 	bodyMax = 64 << 10
 	backMax = 2048 // bytes of the path that a browser returns to
+)
+
+// Limit on log lines of one kind that strangers can cause.
+const (
+	linesMost   = 5
+	linesWithin = time.Minute
 )
 
 // Keys publishes the sign-in sessions, and issues temporary credentials. *keyring.Ring implements it.
@@ -63,21 +70,34 @@ type Config struct {
 
 // Door serves the pages at which people sign in.
 type Door struct {
-	config   Config
-	engine   *engine.Engine
-	file     live.Value[file]
-	passkeys *relyingParty // nil: passkeys do not work with the public URL
-	why      string        // why passkeys is nil
-	routes   http.ServeMux
-	uses     uses
-	logouts  *fair.Rate    // of logout requests from providers
-	looks    chan struct{} // holds an element for each lookup of an unknown session
-	log      *slog.Logger
+	config    Config
+	engine    *engine.Engine
+	file      live.Value[file]
+	passkeys  *relyingParty // nil: passkeys do not work with the public URL
+	why       string        // why passkeys is nil
+	routes    http.ServeMux
+	uses      uses
+	logouts   *fair.Rate    // of logout requests from providers
+	unreached lines         // about providers that cannot be used
+	refusals  lines         // about providers that refused a sign-in
+	looks     chan struct{} // holds an element for each lookup of an unknown session
+	log       *slog.Logger
+}
+
+// lines are log lines of one kind.
+type lines struct{ rate.Lines }
+
+func newLines() lines { return lines{rate.Lines{Most: linesMost, Period: linesWithin}} }
+
+func (l *lines) log(log *slog.Logger, level slog.Level, what string, attributes ...any) {
+	if write, unlogged := l.Note(time.Now()); write {
+		log.Log(context.Background(), level, what, append(attributes, "unlogged", unlogged)...)
+	}
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) (*Door, error) {
-	d := &Door{config: c, engine: c.Engine, looks: make(chan struct{}, looksMax), logouts: fair.NewRate(logoutRate, time.Now), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d := &Door{config: c, engine: c.Engine, looks: make(chan struct{}, looksMax), logouts: fair.NewRate(logoutRate, time.Now), unreached: newLines(), refusals: newLines(), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
 	d.SetFile(c.File)
 	var err error
 	if d.config.URL, err = byName(c.URL); err != nil {
@@ -201,12 +221,17 @@ func (d *Door) start(w http.ResponseWriter, r *http.Request) {
 	s := newSigning(p.Name, back, time.Now())
 	to, err := p.AuthURL(r.Context(), d.request(p, &s))
 	if err != nil {
-		d.log.Warn("a sign-in could not begin: the identity provider cannot be used", "provider", p.Name, "error", err)
-		d.writeSignIn(w, r, http.StatusBadGateway, back, p.Title+" did not answer as expected. The service's log has the cause. Try again, or sign in another way.")
+		d.unreachable(w, r, p, back, err)
 		return
 	}
 	http.SetCookie(w, d.cookie(r, signingCookie, d.sealed(&s), int(signingLife/time.Second)))
 	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// unreachable answers a sign-in whose provider cannot be used.
+func (d *Door) unreachable(w http.ResponseWriter, r *http.Request, p *providers.Provider, back string, err error) {
+	d.unreached.log(d.log, slog.LevelWarn, "a sign-in failed at the identity provider", "provider", p.Name, "error", err)
+	d.writeSignIn(w, r, http.StatusBadGateway, back, p.Title+" did not answer as expected. The service's log has the cause. Try again, or sign in another way.")
 }
 
 func (d *Door) request(p *providers.Provider, s *signing) providers.Request {
@@ -239,12 +264,17 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, signin.Expired, nil, "This browser did not begin this sign-in, the sign-in took longer than "+signingLife.String()+", or another one has begun since. Sign in again.")
 		return
 	}
-	if err := p.CheckIssuer(r.Context(), query); err != nil {
+	err := p.CheckIssuer(r.Context(), query)
+	switch {
+	case errors.Is(err, providers.ErrUnreachable):
+		d.unreachable(w, r, p, back, err)
+		return
+	case err != nil:
 		refuse(http.StatusBadRequest, signin.WrongToken, err, "The answer is not from the provider that was asked. Sign in again.")
 		return
 	}
 	if code := query.Get("error"); code != "" {
-		d.log.Info("identity provider refused a sign-in", "provider", p.Name, "reason", short(code), "detail", short(query.Get("error_description")))
+		d.refusals.log(d.log, slog.LevelInfo, "identity provider refused a sign-in", "provider", p.Name, "reason", short(code), "detail", short(query.Get("error_description")))
 		d.writeSignIn(w, r, http.StatusForbidden, back, p.Title+" refused the sign-in: "+short(cmp.Or(query.Get("error_description"), code)))
 		return
 	}
@@ -253,6 +283,9 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, providers.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		d.writeSignIn(w, r, http.StatusServiceUnavailable, back, "Too many people are signing in at the moment. Try again.")
+		return
+	case errors.Is(err, providers.ErrUnreachable):
+		d.unreachable(w, r, p, back, err)
 		return
 	case err != nil:
 		refuse(http.StatusBadRequest, signin.WrongToken, err, p.Title+" did not confirm this sign-in. Sign in again; if that fails, the service's log has the cause.")

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -47,6 +48,11 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, providers.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		refuseLogout(w, http.StatusServiceUnavailable, "Too many logouts at the moment.")
+		return
+	case errors.Is(err, providers.ErrUnreachable):
+		d.unreached.log(d.log, slog.LevelWarn, "a logout token cannot be checked", "provider", p.Name, "error", err)
+		w.Header().Set("Retry-After", "10")
+		refuseLogout(w, http.StatusServiceUnavailable, "The keys for the logout_token cannot be fetched. Try again.")
 		return
 	case err != nil:
 		if slow := d.config.Signins.Fail(signin.Failure{From: from, Reason: signin.WrongToken, Cause: err}); slow != nil {

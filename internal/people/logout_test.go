@@ -119,6 +119,27 @@ func TestBackChannelLogout(t *testing.T) {
 	}
 }
 
+// A provider whose keys cannot be fetched learns that it should repeat its logout.
+func TestLogoutWithoutTheKeys(t *testing.T) {
+	p := providertest.New(t)
+	x := studio(t, p, nil)
+	id := x.signedIn(p, "ann", "s1")
+	p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/keys" {
+			return false
+		}
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
+	x.SetFile(x.reread())
+	if status, text := x.logout("studio", p.Signed(logoutClaims(p, "a", nil))); status != http.StatusServiceUnavailable || !x.goesOn(id) {
+		t.Errorf("%d %s", status, text)
+	}
+	if log := x.log.String(); strings.Contains(log, `"sign-in failed"`) {
+		t.Errorf("the provider's address has a failed sign-in: %s", log)
+	}
+}
+
 func TestAttackLogoutTokens(t *testing.T) {
 	p, other := providertest.New(t), providertest.New(t)
 	x := studio(t, p, nil)

@@ -41,22 +41,23 @@ type house struct {
 	engine *engine.Engine
 	ahead  atomic.Int64 // of the wall clock, as a duration
 	server *httptest.Server
-	log    *lines
+	log    *logged
+	path   string // of the file of providers
 }
 
-// lines is a log that a test reads.
-type lines struct {
+// logged is a log that a test reads.
+type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -72,11 +73,8 @@ func newHouse(t *testing.T, settings map[string]any) *house {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := providers.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &house{T: t, log: &lines{}}
+	x := &house{T: t, log: &logged{}, path: path}
+	file := x.reread()
 	x.engine = enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Now: func() time.Time { return time.Now().Add(time.Duration(x.ahead.Load())) }})
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
@@ -113,6 +111,16 @@ func newHouse(t *testing.T, settings map[string]any) *house {
 	t.Cleanup(door.Close)
 	x.Door = door
 	return x
+}
+
+// reread reads the file of providers again, as a reload or another node does.
+func (x *house) reread() *providers.File {
+	x.Helper()
+	file, err := providers.ReadFile(x.path)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return file
 }
 
 // studio returns a house with one provider.
@@ -495,6 +503,36 @@ func TestSignInReturnsOnlyToOwnPages(t *testing.T) {
 	} {
 		if got := backOf(to); got != want {
 			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+// A provider that does not answer when a browser returns is the reason that the person sees, and no failed sign-in of the browser's address.
+func TestProviderIsDownWhenTheBrowserReturns(t *testing.T) {
+	for what, path := range map[string]string{"metadata": "/.well-known/openid-configuration", "token": "/token"} {
+		p := providertest.New(t)
+		x := studio(t, p, nil)
+		var down atomic.Bool
+		p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+			if !down.Load() || r.URL.Path != path {
+				return false
+			}
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return true
+		}
+		b := x.browser()
+		back := b.callback()
+		x.SetFile(x.reread())
+		down.Store(true)
+		status, body := b.get(back.String())
+		if status != http.StatusBadGateway || !strings.Contains(body, "did not answer as expected") {
+			t.Errorf("%s: %d %s", what, status, body)
+		}
+		for range 2 * linesMost {
+			b.get("/signin/start/studio")
+		}
+		if log := x.log.String(); strings.Contains(log, "wrong_token") || !strings.Contains(log, "provider=studio") || strings.Count(log, "cannot be used") > linesMost {
+			t.Errorf("%s: the log is %s", what, log)
 		}
 	}
 }

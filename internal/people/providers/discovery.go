@@ -59,6 +59,7 @@ func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 			if err == nil {
 				p.found, p.failed = found, nil
 			} else {
+				err = fmt.Errorf("%w: discovery of %s: %w", ErrUnreachable, p.Issuer, err)
 				p.failed, p.failedAt = err, now
 			}
 			p.discovering = nil
@@ -77,7 +78,7 @@ func (p *Provider) discover() (*discovery, error) {
 	ctx := oidc.ClientContext(context.Background(), p.client) // which the fetches of keys use, too; the client has a time limit
 	provider, err := oidc.NewProvider(ctx, p.Issuer)
 	if err != nil {
-		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
+		return nil, err
 	}
 	d := &discovery{Provider: provider, at: p.now()}
 	var says struct {
@@ -87,7 +88,7 @@ func (p *Provider) discover() (*discovery, error) {
 		Person string   `json:"userinfo_endpoint"`
 	}
 	if err := provider.Claims(&says); err != nil {
-		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
+		return nil, err
 	}
 	d.scopes, d.iss, d.logoutKeys = says.Scopes, says.Iss, &logoutKeys{p: p, address: says.Keys}
 	end := provider.Endpoint()
@@ -97,7 +98,7 @@ func (p *Provider) discover() (*discovery, error) {
 			continue
 		}
 		if err != nil || u.Host == "" || u.Scheme != "https" && !(p.plain && tokenkeys.Private(u)) {
-			return nil, fmt.Errorf("discovery of %s: %s %.200q, want an https URL", p.Issuer, name, address)
+			return nil, fmt.Errorf("%s %.200q, want an https URL", name, address)
 		}
 	}
 	return d, nil

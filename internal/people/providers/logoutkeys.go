@@ -70,7 +70,7 @@ func (k *logoutKeys) renew(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("keys of the provider: %w", err)
+		err = fmt.Errorf("%w: its keys: %w", ErrUnreachable, err)
 	} else {
 		k.all = keys.Keys
 	}

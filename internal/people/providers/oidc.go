@@ -71,6 +71,8 @@ type Provider struct {
 var (
 	// ErrGone means that the provider no longer confirms the person.
 	ErrGone = errors.New("the provider no longer confirms the person")
+	// ErrUnreachable means that the provider does not answer, or not as it should: its answer says nothing about the person.
+	ErrUnreachable = errors.New("the identity provider cannot be used")
 	// ErrBusy means that too many sign-ins with the provider are in progress.
 	ErrBusy = errors.New("too many people are signing in with this provider at the moment")
 )
@@ -231,6 +233,9 @@ func clientRefused(err error) bool {
 
 // plainer removes the body of the answer, which may contain tokens, from an error of oauth2.
 func plainer(err error) error {
+	if _, failed := errors.AsType[*url.Error](err); failed {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
 	failed, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return err
@@ -239,7 +244,11 @@ func plainer(err error) error {
 	if failed.Response != nil {
 		status = failed.Response.StatusCode
 	}
-	return fmt.Errorf("the provider answered %d %s %s", status, people.Short(failed.ErrorCode, 100), people.Short(failed.ErrorDescription, 200))
+	err = fmt.Errorf("the provider answered %d %s %s", status, people.Short(failed.ErrorCode, 100), people.Short(failed.ErrorDescription, 200))
+	if status >= http.StatusInternalServerError {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
 }
 
 // checkKeySize refuses a verified token of a short key, which oidc accepts.
