@@ -1,12 +1,14 @@
 package series
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -57,7 +59,10 @@ type Store struct {
 	nextID uint32
 	last   int64 // the newest minute, since 1970; 0: none yet
 
-	evicted []*series // by the present Append
+	// Of the present Append:
+	evicted []*series
+	idle    []*series // that can make room, the one without samples for the longest time last
+	ranked  bool      // idle is known
 
 	warned  int64  // the hour of the last warning that there is no room for another series
 	refused uint64 // points without a series, since the start
@@ -268,7 +273,7 @@ func (s *Store) Append(minute int64, points []Point) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	evicted := s.evicted
-	s.evicted = nil
+	s.evicted, s.idle, s.ranked = nil, nil, false
 	if err != nil {
 		for _, x := range all {
 			if x != nil && x.id >= first {
@@ -294,6 +299,11 @@ func (s *Store) gather(batch embeddb.Batch, minute int64, points []Point, all []
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first = s.nextID
+	for i := range points { // before another series needs room
+		if x := s.byKey[points[i].Key]; x != nil && points[i].Count > 0 {
+			x.used = minute
+		}
+	}
 	for i := range points {
 		if points[i].Count == 0 {
 			continue
@@ -349,17 +359,22 @@ func (s *Store) find(batch embeddb.Batch, minute int64, k Key) (*series, error) 
 	return x, nil
 }
 
-// evict removes the series that has had no samples for the longest time, and for at least a day.
+// evict removes the series that has had no samples for the longest time, and for at least a day. s.mu is held.
 func (s *Store) evict(batch embeddb.Batch, minute int64) bool {
-	var oldest *series
-	for _, x := range s.byID {
-		if x.used < minute-hoursInDay*minutesInHour && (oldest == nil || x.used < oldest.used) {
-			oldest = x
+	if !s.ranked { // once in a minute: with all series in use, each further point asks for room
+		s.ranked = true
+		for _, x := range s.byID {
+			if x.used < minute-hoursInDay*minutesInHour {
+				s.idle = append(s.idle, x)
+			}
 		}
+		slices.SortFunc(s.idle, func(a, b *series) int { return cmp.Compare(b.used, a.used) })
 	}
-	if oldest == nil {
+	if len(s.idle) == 0 {
 		return false
 	}
+	oldest := s.idle[len(s.idle)-1]
+	s.idle = s.idle[:len(s.idle)-1]
 	s.forget(oldest)
 	s.evicted = append(s.evicted, oldest)
 	return oldest.remove(batch) == nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -245,6 +246,39 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	if n, _ := s.Used(); n != 4 {
 		t.Errorf("%d series after the limit was raised to 4", n)
+	}
+}
+
+// A minute in which all series are in use, and one in which all make room for others, take no longer than others: readers wait meanwhile.
+func TestFullStoreIsQuick(t *testing.T) {
+	const many = 6000
+	s := mustOpen(t, Options{Dir: "metrics", FS: vfs.NewMem(), SeriesMax: many})
+	defer s.Close()
+	points := func(from, to int) (all []Point) {
+		for n := from; n < to; n++ {
+			all = append(all, Point{Key: keyNo(n), Stat: Of(1)})
+		}
+		return all
+	}
+	if err := s.Append(start, points(0, many)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := s.Append(start+1, points(many, 3*many)); err != nil || s.Refused() != 2*many {
+		t.Fatalf("%d points were refused, %v", s.Refused(), err)
+	}
+	// The series that have a sample in the minute stay, although they had none for days.
+	later := int64(start + 3*hoursInDay*minutesInHour)
+	if err := s.Append(later, append(points(2*many, 3*many), points(0, 100)...)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the minutes took %s", took)
+	}
+	for n, want := range map[int]int{0: 1, 99: 1, 100: 0, 2*many + 1: 1, 3*many - 101: 1, 3*many - 100: 0} {
+		if all, err := s.Minutes(keyNo(n), later, later+1); err != nil || len(all) != want {
+			t.Errorf("series %d has %v, %v; want %d minutes", n, all, err, want)
+		}
 	}
 }
 
