@@ -100,9 +100,10 @@ func (s *stream) confirm(ctx context.Context) error {
 	}
 }
 
+// drop closes TCP, because closing TLS would wait for a receiver that does not read.
 func (s *stream) drop() {
 	if s.conn != nil {
-		_ = s.conn.Close()
+		_ = s.conn.tcp.Close()
 		s.conn = nil
 	}
 }

@@ -218,10 +218,15 @@ func TestHostileReceivers(t *testing.T) {
 		want   string        // part of the error
 		wait   time.Duration // for a write
 	}{
-		"closes":         {"tcp", func(net.Conn) {}, "", time.Minute},
-		"floods":         {"tcp", func(c net.Conn) { go io.Copy(io.Discard, c); io.Copy(c, endless{}) }, "", time.Minute},
-		"never closes":   {"tcp", func(c net.Conn) { io.Copy(io.Discard, c); <-t.Context().Done() }, "does not close", time.Minute},
-		"never reads":    {"tcp", func(c net.Conn) { c.(*net.TCPConn).SetReadBuffer(4096); <-t.Context().Done() }, "timeout", 100 * time.Millisecond},
+		"closes":       {"tcp", func(net.Conn) {}, "", time.Minute},
+		"floods":       {"tcp", func(c net.Conn) { go io.Copy(io.Discard, c); io.Copy(c, endless{}) }, "", time.Minute},
+		"never closes": {"tcp", func(c net.Conn) { io.Copy(io.Discard, c); <-t.Context().Done() }, "does not close", time.Minute},
+		"never reads":  {"tcp", func(c net.Conn) { c.(*net.TCPConn).SetReadBuffer(4096); <-t.Context().Done() }, "timeout", 100 * time.Millisecond},
+		"never reads TLS": {"tls?ca=" + ca, func(c net.Conn) {
+			c.(*net.TCPConn).SetReadBuffer(4096)
+			_ = tls.Server(c, config).Handshake()
+			<-t.Context().Done()
+		}, "timeout", 100 * time.Millisecond},
 		"half TLS":       {"tls", func(c net.Conn) { c.Write([]byte{0x16, 3, 3}) }, "", time.Minute},
 		"no TLS":         {"tls", func(c net.Conn) { fmt.Fprint(c, "SSH-2.0-x\r\n"); io.Copy(io.Discard, c) }, "tls", time.Minute},
 		"other identity": {"tls", func(c net.Conn) { _ = tls.Server(c, config).Handshake() }, "certificate", time.Minute},
@@ -265,6 +270,10 @@ func TestHostileReceivers(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
+			}
+			began := time.Now()
+			if s.drop(); time.Since(began) > 3*time.Second { // the next leader waits for it
+				t.Errorf("the connection was closed after %s", time.Since(began))
 			}
 		})
 	}
