@@ -181,6 +181,9 @@ func TestPods(t *testing.T) {
 	if len(policy.Spec.Ingress) != 2 || len(policy.Spec.Ingress[1].From) != 1 || policy.Spec.Ingress[1].From[0].PodSelector == nil {
 		t.Errorf("%+v", policy.Spec)
 	}
+	if from := policy.Spec.Ingress[0].From; len(from) != 2 || from[0].IPBlock == nil || from[1].PodSelector == nil || from[1].PodSelector.MatchLabels["app.kubernetes.io/component"] != "service" {
+		t.Errorf("clients and the service's own pods, whose commands use the public URL: %+v", from)
+	}
 }
 
 // TestNodesStartTogether: a node alone is not ready before it has a majority, so none may wait until the one before is ready. Otherwise three nodes whose pods are gone, as after uninstalling, would never start again.
@@ -344,6 +347,7 @@ func TestRefusals(t *testing.T) {
 		{values{"publicURL": "https://m.example.com", "replicas": 9}, "replicas"},
 		{values{"publicURL": "https://m.example.com", "replica": 1}, "replica"},
 		{values{"publicURL": "https://m.example.com", "settings": values{"listen": ":1"}}, "'listen'"},
+		{values{"publicURL": "https://m.example.com", "service": values{"loadBalancerSourceRanges": []any{"192.0.2.0/24"}}}, "service.loadBalancerSourceRanges"}, // Kubernetes would refuse it halfway through an upgrade
 		{values{"publicURL": "https://m.example.com", "agent": values{"enabled": true}}, "agent.image.repository"},
 		{values{"publicURL": "https://m.example.com", "agent": values{"enabled": true, "image": values{"repository": "x"}}}, "agent.joinTokenSecret"},
 	} {
