@@ -498,3 +498,36 @@ func TestNoticesBehindAGap(t *testing.T) {
 	o.sender.committed(engine.Committed{Gap: true})
 	waittest.Until(o, "the one behind the gap is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
 }
+
+// Deliveries that could not be recorded for a while are recorded in commands that do not occupy the core for long.
+func TestManyDeliveriesAreRecorded(t *testing.T) {
+	o := newOffice(t, &inbox{}, nil)
+	o.sender.Rest()
+	const many = 2*recordMost + 1
+	for i := range many {
+		o.stop(fmt.Sprint("p", i))
+	}
+	r := o.sender.receivers[0]
+	err := o.engine.ReadHere(t.Context(), func(v *cell.View) error {
+		for _, n := range v.Notices(notice.Bus, 0, 2*many) {
+			r.have = append(r.have, n.No)
+		}
+		return nil
+	})
+	if err != nil || len(r.have) != many {
+		t.Fatalf("%d notices wait, %v", len(r.have), err)
+	}
+	var recorded atomic.Int64
+	defer o.engine.Follow(kernel.Kinds(new(notice.NoticesDelivered)), func(c engine.Committed) {
+		for _, e := range c.Events {
+			nos := e.Event.(*notice.NoticesDelivered).Nos
+			if recorded.Add(int64(len(nos))); len(nos) > recordMost {
+				t.Errorf("%d deliveries in one command", len(nos))
+			}
+		}
+	})()
+	if !r.flush(t.Context()) || len(r.have) > 0 {
+		t.Errorf("%d deliveries are left", len(r.have))
+	}
+	waittest.Until(t, "all are recorded", func() bool { return recorded.Load() == many })
+}

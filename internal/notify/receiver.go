@@ -24,6 +24,7 @@ const (
 	downAfter   = 3               // consecutive failures after which a receiver gets single requests with growing pauses
 	confirmWait = time.Hour       // before a receiver that accepted the confirmation request gets another one
 	lastWait    = 2 * time.Second // for recording the latest deliveries at the end
+	recordMost  = 1000            // deliveries in one command: the time that it takes grows with their square
 )
 
 // receiver is one URL that gets notices. Only its own goroutine uses its fields.
@@ -194,18 +195,18 @@ func (r *receiver) ended(x attempt) {
 
 // flush records in the state which notices the receiver has confirmed.
 func (r *receiver) flush(ctx context.Context) bool {
-	if len(r.have) == 0 {
-		return true
+	for len(r.have) > 0 { // many, if the core could record none for a while
+		n := min(len(r.have), recordMost)
+		err := r.sender.config.Engine.Do(ctx, &notice.DeliverNotices{Topic: r.topic, Nos: r.have[:n]})
+		if err != nil && ctx.Err() != nil { // those that the engine executed nevertheless are no longer in the state
+			return false
+		}
+		if err != nil { // the next run would send them again, so this one tries to record them again
+			r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
+			return false
+		}
+		r.have = r.have[n:]
 	}
-	err := r.sender.config.Engine.Do(ctx, &notice.DeliverNotices{Topic: r.topic, Nos: r.have})
-	if err != nil && ctx.Err() != nil { // those that the engine executed nevertheless are no longer in the state
-		return false
-	}
-	if err != nil { // the next run would send them again, so this one tries to record them again
-		r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
-		return false
-	}
-	r.have = r.have[:0]
 	return true
 }
 
