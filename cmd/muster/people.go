@@ -180,7 +180,7 @@ func (c *peopleGroups) Run(ctx context.Context, stdout io.Writer, env environmen
 	if len(c.Group) > 0 {
 		groups = "the groups " + listed(c.Group)
 	}
-	_, err := fmt.Fprintf(stdout, "%s is in %s\n", printable(done.ID), groups)
+	_, err := fmt.Fprintf(stdout, "%s is in %s\n", printable(c.Person), groups)
 	warn(done.Warnings)
 	return err
 }
@@ -195,7 +195,7 @@ func (c *peopleRemove) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err := c.post(ctx, env, "people/"+url.PathEscape(c.Person)+"/remove", struct{}{}, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "%s is removed, and signed out\n", done.ID)
+	_, err := fmt.Fprintf(stdout, "%s is removed, and signed out\n", printable(c.Person))
 	return err
 }
 
@@ -210,7 +210,7 @@ func (c *peopleRemovePasskey) Run(ctx context.Context, stdout io.Writer, env env
 	if err := c.post(ctx, env, "people/"+url.PathEscape(c.Person)+"/passkeys/"+url.PathEscape(c.Passkey)+"/remove", struct{}{}, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "the passkey of %s is removed, and the person is signed out\n", printable(done.ID))
+	_, err := fmt.Fprintf(stdout, "the passkey of %s is removed, and the person is signed out\n", printable(c.Person))
 	return err
 }
 

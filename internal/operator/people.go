@@ -292,7 +292,7 @@ func (d *Door) changePerson(r *http.Request, by access.Actor, in *PersonGroups) 
 	}
 	d.log.Info("groups of a person changed", "person", cmd.Person, "groups", len(in.Groups), "principal", by.Principal)
 	warnings, err := d.warningsOf(r.Context(), r.PathValue("person"), cmd.Groups)
-	return PersonNamed{ID: cmd.Person, Warnings: warnings}, err
+	return PersonNamed{ID: cmd.ID, Warnings: warnings}, err
 }
 
 func (d *Door) removePerson(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
@@ -315,7 +315,7 @@ func (d *Door) removePasskey(w http.ResponseWriter, r *http.Request, by access.A
 		return err
 	}
 	d.log.Info("passkey removed", "person", cmd.Person, "principal", by.Principal)
-	answer(w, http.StatusOK, PersonNamed{ID: cmd.Person})
+	answer(w, http.StatusOK, PersonNamed{ID: cmd.PersonID})
 	return nil
 }
 

@@ -247,7 +247,10 @@ func TestPeople(t *testing.T) {
 		x.refuses(domain.Invalid, &people.CreatePerson{Person: people.Person{ID: people.ID(x.id()).String(), Name: name}})
 	}
 	s := x.signedIn(people.Own, ann.ID)
-	x.must(&people.ChangePerson{Person: "ann", Groups: []string{"admins"}, Roles: access.Roles(access.Admin)})
+	change := &people.ChangePerson{Person: "ann", Groups: []string{"admins"}, Roles: access.Roles(access.Admin)}
+	if x.must(change); change.ID != ann.ID {
+		t.Errorf("the changed person is %q, want %s", change.ID, ann.ID)
+	}
 	v := x.View()
 	if now, _ := v.SignIn(s.ID); now.Roles != access.Roles(access.Admin) || len(now.Groups) != 1 || now.Groups[0] != "admins" {
 		t.Errorf("after a change of the groups, the session has %v by %q", now.Roles, now.Groups)
@@ -314,7 +317,10 @@ func TestEnrolment(t *testing.T) {
 	}
 	x.refuses(domain.LimitExceeded, &people.IssueEnrolment{Person: "ann", Hash: "d", Valid: time.Hour})
 	s := x.signedIn(people.Own, ann.ID)
-	x.must(&people.RemovePasskey{Person: "ann", ID: ann.Passkeys[0].ID})
+	remove := &people.RemovePasskey{Person: "ann", ID: ann.Passkeys[0].ID}
+	if x.must(remove); remove.PersonID != ann.ID {
+		t.Errorf("the passkey was of %q, want %s", remove.PersonID, ann.ID)
+	}
 	if x.goesOn(s.ID) {
 		t.Error("a passkey was removed, and the session of its person goes on")
 	}

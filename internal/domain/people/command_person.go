@@ -81,6 +81,9 @@ type ChangePerson struct {
 	Person string // id or name
 	Groups []string
 	Roles  access.RoleSet // given by these groups
+
+	// Result
+	ID string
 }
 
 // Decide emits PersonChanged, and SignInChanged or SignInsEnded for the person's sessions.
@@ -97,7 +100,7 @@ func (cmd *ChangePerson) Decide(k *kernel.Tx) error {
 	case !cmd.Roles.Known():
 		return domain.Refuse(domain.Invalid, "roles %#x: want known ones", uint8(cmd.Roles))
 	}
-	x.Groups = groups
+	cmd.ID, x.Groups = x.ID, groups
 	t.Emit(&PersonChanged{x})
 	holder := Own + "/" + x.ID
 	if cmd.Roles == 0 {
@@ -219,6 +222,9 @@ func (cmd *AddPasskey) Decide(k *kernel.Tx) error {
 type RemovePasskey struct {
 	Person string // id or name
 	ID     []byte
+
+	// Result
+	PersonID string
 }
 
 // Decide emits PersonChanged and SignInsEnded.
@@ -232,7 +238,7 @@ func (cmd *RemovePasskey) Decide(k *kernel.Tx) error {
 	if len(left) == len(x.Passkeys) {
 		return domain.Refuse(domain.NotFound, "%s has no such passkey", x.Name)
 	}
-	x.Passkeys = left
+	cmd.PersonID, x.Passkeys = x.ID, left
 	t.Emit(&PersonChanged{x})
 	t.endAllOf(Own+"/"+x.ID, EndedByAdmin)
 	return nil
