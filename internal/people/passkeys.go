@@ -39,7 +39,7 @@ func (d *Door) openPasskeys() {
 	if err != nil {
 		return // NewDoor has parsed it
 	}
-	host := u.Hostname()
+	host := strings.ToLower(u.Hostname())
 	if net.ParseIP(host) != nil {
 		d.why = "Passkeys need a host name: set --public-url to one."
 		return

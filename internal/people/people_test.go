@@ -556,6 +556,14 @@ func TestPagesSayWhyThereAreNoPasskeys(t *testing.T) {
 	}
 }
 
+// Browsers bind passkeys to the host in lower case.
+func TestPasskeysOfAHostInCapitals(t *testing.T) {
+	d := &Door{config: Config{URL: "https://Muster.Example.com"}}
+	if d.openPasskeys(); d.passkeys == nil || d.passkeys.Config.RPID != "muster.example.com" {
+		t.Errorf("passkeys are for %+v", d.passkeys)
+	}
+}
+
 // While a cluster is being upgraded and its level is below that of these events, sign-ins are refused with a readable message.
 func TestBeforeTheLevelIsInForce(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
