@@ -1,6 +1,7 @@
 package sso
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
@@ -161,7 +162,8 @@ func (d *Door) device(r *http.Request, token string) (x domaingrants.Device, err
 // stolen ends the session whose code was used twice, because one of the two users must have stolen it.
 func (d *Door) stolen(r *http.Request, what, signIn string) {
 	d.config.Log.Warn(what+" was used twice: its sign-in session is ended", "session", signIn, "address", d.from(r))
-	if err := d.config.People.End(r.Context(), d.origin(r, &Person{Holder: signIn}, "CreateToken"), signIn, CodeTwice); err != nil {
+	ctx := context.WithoutCancel(r.Context()) // the sender of the code may have disconnected
+	if err := d.config.People.End(ctx, d.origin(r, &Person{Holder: signIn}, "CreateToken"), signIn, CodeTwice); err != nil {
 		d.config.Log.Error("sign-in session could not be ended", "session", signIn, "error", err)
 	}
 }

@@ -58,7 +58,10 @@ func (c *crowd) Session(_ context.Context, id string) (Person, bool) {
 	return p, ok
 }
 
-func (c *crowd) End(_ context.Context, _ audit.Origin, id string, _ Cause) error {
+func (c *crowd) End(ctx context.Context, _ audit.Origin, id string, _ Cause) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.live, id)
@@ -387,6 +390,17 @@ func TestDevice(t *testing.T) {
 	x.want("ExpiredTokenException", "/token", poll)
 	if answer, _ := x.browse("bob", "/device?user_code="+waits["userCode"].(string), nil); answer.StatusCode != 404 {
 		t.Errorf("an expired code: %d", answer.StatusCode)
+	}
+}
+
+// The session of a stolen code ends, even if the thief does not wait for the answer.
+func TestAttackThiefDisconnects(t *testing.T) {
+	x := newDesk(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x.door.stolen(httptest.NewRequest("POST", "/token", nil).WithContext(ctx), "authorization code", "ann")
+	if x.isLive("ann") {
+		t.Error("the session goes on")
 	}
 }
 
