@@ -132,7 +132,7 @@ func (d *Door) assumeRole(r *request) (any, error) {
 		case identity.FromCertificate:
 			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its certificate alone, by "+createSession)
 		}
-		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // whatever ends them also ends the new credentials
+		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // whatever ends the holder ends the new credentials, too; the revocation of this one session does not
 		if own.Name != "" {
 			most = chainedDurationMax
 		}
