@@ -16,15 +16,15 @@ import (
 
 // File is a config or credentials file, as lines.
 type File struct {
-	path    string // where it really lies, when the name is a symbolic link
-	mode    fs.FileMode
-	lines   []string // without their ends
-	lineEnd string
+	path  string // where it really lies, when the name is a symbolic link
+	mode  fs.FileMode
+	lines []string // without \n at their end
+	cr    string   // at the end of new lines, before \n: \r or nothing
 }
 
 // Open reads a file. One that does not exist is empty, and is made by Save.
 func Open(name string) (*File, error) {
-	f := &File{path: name, mode: 0o600, lineEnd: "\n"}
+	f := &File{path: name, mode: 0o600}
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		f.path = real
 	}
@@ -40,10 +40,13 @@ func Open(name string) (*File, error) {
 	}
 	text := string(content)
 	if strings.Contains(text, "\r\n") {
-		f.lineEnd = "\r\n"
+		f.cr = "\r"
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += f.cr
 	}
 	if text != "" {
-		f.lines = strings.Split(strings.TrimSuffix(text, f.lineEnd), f.lineEnd)
+		f.lines = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	}
 	return f, nil
 }
@@ -69,13 +72,13 @@ func (f *File) Get(section, key string) string {
 
 // Set replaces a value where it stands, or adds it at the end of its section, or the section at the end of the file.
 func (f *File) Set(section, key, value string) {
-	line := key + " = " + value
+	line := key + " = " + value + f.cr
 	start, end := f.find(section)
 	if start < 0 {
 		if len(f.lines) > 0 && strings.TrimSpace(f.lines[len(f.lines)-1]) != "" {
-			f.lines = append(f.lines, "")
+			f.lines = append(f.lines, f.cr)
 		}
-		f.lines = append(f.lines, "["+section+"]", line)
+		f.lines = append(f.lines, "["+section+"]"+f.cr, line)
 		return
 	}
 	if i := f.findKey(start, end, key); i >= 0 {
@@ -93,12 +96,12 @@ func (f *File) SetBelow(section, key, name, value string) {
 	f.Set(section, key, "")
 	start, end := f.find(section)
 	at := f.findKey(start, end, key)
-	f.lines[at] = key + " ="
+	f.lines[at] = key + " =" + f.cr
 	behind := at + 1
 	for behind < end && strings.HasPrefix(strings.ReplaceAll(f.lines[behind], "\t", " "), " ") && strings.TrimSpace(f.lines[behind]) != "" {
 		behind++
 	}
-	f.lines = slices.Replace(f.lines, at+1, behind, "  "+name+" = "+value)
+	f.lines = slices.Replace(f.lines, at+1, behind, "  "+name+" = "+value+f.cr)
 }
 
 // Remove takes a value out, if it is there.
@@ -115,7 +118,7 @@ func (f *File) Save() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("write AWS profiles: %w", err)
 	}
-	return atomicfile.Write(f.path, []byte(strings.Join(f.lines, f.lineEnd)+f.lineEnd), f.mode)
+	return atomicfile.Write(f.path, []byte(strings.Join(f.lines, "\n")+"\n"), f.mode)
 }
 
 // find returns the lines of a section, from its head to behind its last line; start is negative without one.
@@ -135,7 +138,6 @@ func (f *File) find(section string) (start, end int) {
 
 // sectionName reads a head such as [default] or [profile dev]; clients allow several spaces and quotes in it.
 func sectionName(line string) (name string, ok bool) {
-	line = strings.TrimRight(line, " \t")
 	if !strings.HasPrefix(line, "[") {
 		return "", false
 	}

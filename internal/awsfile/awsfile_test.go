@@ -144,3 +144,21 @@ func get(t *testing.T, path string) string {
 	}
 	return string(content)
 }
+
+// A file that two editors have written may have both ends of lines. Its sections are found, and each line keeps its end.
+func TestLinesThatEndDifferently(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	put(t, path, "[default]\nregion = a\r\noutput = json\n\n[profile x]\nregion = b\r\nold = c")
+	f := open(t, path)
+	if got := f.Get("profile x", "region"); got != "b" || !f.Has("default") {
+		t.Errorf("region is %q", got)
+	}
+	f.Set("profile x", "region", "new")
+	f.Set("default", "endpoint_url", "http://x")
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := get(t, path), "[default]\nregion = a\r\noutput = json\nendpoint_url = http://x\r\n\n[profile x]\nregion = new\r\nold = c\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
