@@ -44,6 +44,21 @@ func TestLeaderWithoutRoom(t *testing.T) {
 	short.Store(false)
 }
 
+// Before the nodes have had time to report to the next leader, its status does not advise to remove them.
+func TestStatusAfterHandOver(t *testing.T) {
+	a, b, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
+	for _, next := range []*member{b, c, a, b, c, a} {
+		s, err := a.Change(t.Context(), node.Change{Do: node.HandOver, Node: next.ID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := slices.ContainsFunc(s.Members, func(m node.Member) bool { return m.Missing })
+		if strings.Contains(s.Outlook, "missing") || missing && !strings.Contains(s.Outlook, "has not heard from") {
+			t.Errorf("%s leads since a moment ago: %s, %+v", next.ID(), s.Outlook, s.Members)
+		}
+	}
+}
+
 // A node whose vote was taken does not ask for it again.
 func TestDemotedNodesStayObservers(t *testing.T) {
 	a, _, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())

@@ -113,7 +113,7 @@ func (n *Node) Status() Status {
 		}
 		s.Members = append(s.Members, x)
 	}
-	s.Outlook = outlook(voters, missing, s.Leader != "", n.removed(trust.NodeID(at.ID)), at.Contact) + archives(s.Members)
+	s.Outlook = outlook(voters, missing, n.presence.Leading() <= missingAfter, s.Leader != "", n.removed(trust.NodeID(at.ID)), at.Contact) + archives(s.Members)
 	return s
 }
 
@@ -162,8 +162,8 @@ func (m *Member) hears(p presence.Present, entry uint64) {
 // wasRemoved describes the state of a node that has learnt of its removal, and what to do.
 const wasRemoved = "was removed from the cluster, and cannot come back with its data: stop it, and start it with an empty data directory and a new join token if it is to join again"
 
-// outlook describes the effect of a further failure.
-func outlook(voters, missing int, led, removed bool, contact time.Duration) string {
+// outlook describes the effect of a further failure. fresh means that the nodes may not have reported to this leader yet.
+func outlook(voters, missing int, fresh, led, removed bool, contact time.Duration) string {
 	spare := (voters-1)/2 - missing // how many further voters the majority can lose
 	switch {
 	case !led && removed:
@@ -172,6 +172,8 @@ func outlook(voters, missing int, led, removed bool, contact time.Duration) stri
 		return "no leader is known to this node: it accepts no changes"
 	case contact > readyContact:
 		return fmt.Sprintf("this node has not heard of the leader for %s: it accepts no changes", contact.Round(time.Second))
+	case missing > 0 && fresh:
+		return fmt.Sprintf("this node has just become the leader and has not heard from %d of %d voters yet: ask again in %s", missing, voters, missingAfter)
 	case missing > 0 && spare <= 0:
 		return fmt.Sprintf("%d of %d voters are missing: if one more fails, the service stops; bring them back, or remove them and add others", missing, voters)
 	case missing > 0:

@@ -9,11 +9,11 @@ import (
 // A node without a leader knows why, if it was removed.
 func TestOutlookWithoutALeader(t *testing.T) {
 	for removed, want := range map[bool]string{false: "no leader is known", true: "was removed from the cluster"} {
-		if got := outlook(3, 0, false, removed, 0); !strings.Contains(got, want) {
+		if got := outlook(3, 0, false, false, removed, 0); !strings.Contains(got, want) {
 			t.Errorf("removed %t: got %q, want %q", removed, got, want)
 		}
 	}
-	if got := outlook(3, 0, true, true, 0); strings.Contains(got, "removed") { // it has joined a moment ago, or leaves
+	if got := outlook(3, 0, false, true, true, 0); strings.Contains(got, "removed") { // it has joined a moment ago, or leaves
 		t.Errorf("with a leader: %q", got)
 	}
 }

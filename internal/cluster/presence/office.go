@@ -26,6 +26,7 @@ type Present struct {
 // office is a term of leadership: it receives the nodes' reports, and gives up silent nodes.
 type office struct {
 	p      *Presence
+	began  time.Time
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -44,7 +45,7 @@ type heard struct {
 
 // Lead starts to watch the nodes, when this node starts to lead.
 func (p *Presence) Lead() {
-	o := &office{p: p, heard: map[domain.UUID]heard{}}
+	o := &office{p: p, began: time.Now(), heard: map[domain.UUID]heard{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	p.lock.Lock()
 	p.office = o
@@ -62,6 +63,14 @@ func (p *Presence) Rest() {
 		o.cancel()
 		o.work.Wait()
 	}
+}
+
+// Leading returns for how long this node has led; 0 if it does not lead.
+func (p *Presence) Leading() time.Duration {
+	if o := p.presiding(); o != nil {
+		return time.Since(o.began)
+	}
+	return 0
 }
 
 // Nodes returns the registered nodes, ordered by name; nil if this node does not lead.
