@@ -79,7 +79,7 @@ func parseFeedPlace(text string) (p feedPlace, ok bool) {
 	at, err := strconv.ParseInt(parts[0], 10, 64)
 	skip, skipErr := strconv.ParseUint(parts[1], 10, 31)
 	no, noErr := strconv.ParseUint(parts[2], 10, 64)
-	return feedPlace{domain.Time(at), int(skip), no}, err == nil && at > 0 && skipErr == nil && noErr == nil
+	return feedPlace{domain.Time(at), int(skip), no}, err == nil && at > 0 && domain.Time(at) < forever && skipErr == nil && noErr == nil
 }
 
 // feedQuery parses a query: kind, id, what, of, since and until in RFC 3339, after, limit.
@@ -141,7 +141,7 @@ func (d *Door) feedOf(ctx context.Context, query url.Values, mayAudit bool) (*Fe
 		at.At = domain.TimeOf(d.engine.Now().Add(time.Hour)) // the clock may have been set back since
 	}
 	if !q.Until.IsZero() {
-		at.At = min(at.At, domain.TimeOf(q.Until)-1)
+		at.At = max(0, min(at.At, domain.TimeOf(q.Until)-1)) // no record is older than 1970
 	}
 	known := false
 	for range feedRounds {

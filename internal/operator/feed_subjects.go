@@ -67,7 +67,9 @@ func absent(err error) error {
 }
 
 func (s *feedScope) fleet(ctx context.Context, id string) error {
-	id = id[strings.LastIndexByte(id, '/')+1:]
+	if id = id[strings.LastIndexByte(id, '/')+1:]; id == "" {
+		return domain.Refuse(domain.Invalid, "id: want the id or ARN of a fleet")
+	}
 	var f fleet.Fleet
 	err := s.d.engine.Read(ctx, func(v *cell.View) error { f, s.known = v.Fleet(id); return nil })
 	if err != nil {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -236,5 +237,35 @@ func TestFeedOfAQueue(t *testing.T) {
 	}
 	if got := o.pages("queue", wish.Queue, 1); len(got) != len(all) {
 		t.Errorf("pages of one entry have %d entries; want %d", len(got), len(all))
+	}
+}
+
+// TestOddRequests: no id and no period of a request makes the door fail.
+func TestOddRequests(t *testing.T) {
+	o := newOffice(t)
+	o.placed("p1", "s1")
+	known := map[string]string{
+		"fleet": "fleet-1", "compute": "fleet-1/rack/host", "process": "fleet-1/rack/host/s1", "player": "ann", "queue": "q", "placement": "p1",
+		"party": "00000000-0000-0000-0000-000000000001", "game-instance": "00000000-0000-0000-0000-000000000001",
+	}
+	try := func(path string) {
+		t.Helper()
+		if status, body := o.ask(path); status >= http.StatusInternalServerError {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, kind := range FeedKinds() {
+		for _, odd := range [][2]string{
+			{"until", "0000-01-01T00:00:00Z"}, {"until", "1960-01-01T00:00:00Z"}, {"until", "9999-12-31T00:00:00Z"}, {"since", "0000-01-01T00:00:00Z"}, {"since", "9999-12-31T00:00:00Z"},
+			{"after", "9223372036854775807-0-0"}, {"after", "9223372036854775806-2147483647-18446744073709551615"}, {"after", "1-2147483647-1"},
+		} {
+			try(FeedPath + "?" + url.Values{"kind": {kind}, "id": {cmp.Or(known[kind], "x")}, odd[0]: {odd[1]}}.Encode())
+		}
+		for _, id := range []string{"", "/", "//", "a/", "/a", "\x00", "\xff", strings.Repeat("a/", 500), strings.Repeat("a", 5000), "arn:aws:gamelift:us-east-1::fleet/", "arn:aws:gamelift:us-east-1::gamesession/"} {
+			for _, path := range []string{"explain/" + kind, FindPath, OverviewPath + "/players", OverviewPath + "/fleets", OverviewPath + "/game-sessions", "logs"} {
+				try(path + "/" + (&url.URL{Path: id}).EscapedPath())
+			}
+			try(FeedPath + "?" + url.Values{"kind": {kind}, "id": {id}}.Encode())
+		}
 	}
 }

@@ -154,8 +154,11 @@ type PlayerPage struct {
 	More     bool                `json:"more,omitempty"`
 }
 
-// playerPage returns the page of a player, given the id. Any text may be an id, so an unknown player is not an error.
+// playerPage returns the page of a player, given the id. Any text but the empty one may be an id, so an unknown player is not an error.
 func (d *Door) playerPage(ctx context.Context, id string) (*PlayerPage, error) {
+	if id == "" {
+		return nil, domain.Refuse(domain.Invalid, "the path ends without the id of a player")
+	}
 	var here []hosting.PlayerSession
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		here = v.PlayersNamed(id, 0, domain.PlayerSessionID{}, overviewMost)
