@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -19,7 +20,7 @@ const (
 	feedSeats    = 24  // player sessions, with their game sessions
 	feedOverlap  = 8   // read in two rounds on each side, because a player session may end after a later one, and its causes are older than it
 	feedSearches = 20  // tickets
-	feedMembers  = 16  // of a party
+	feedMembers  = 16  // of a party or a game instance
 )
 
 // player adds a player's history: login, party, ticket, placement, game session, server process, and each return to it.
@@ -237,7 +238,11 @@ func (s *feedScope) party(ctx context.Context, text string) error {
 
 // together adds the changes of players while wanted selects their keys.
 func (s *feedScope) together(ctx context.Context, players []string, wanted func(*flow.Keys) bool) error {
-	for _, player := range players[:min(len(players), feedMembers)] {
+	if len(players) > feedMembers {
+		s.leftOut = append(s.leftOut, fmt.Sprintf("what happened to players after the first %d; each player has a feed", feedMembers))
+		players = players[:feedMembers]
+	}
+	for _, player := range players {
 		s.changes("player", player, ever)
 		if err := s.keysOf(ctx, player, wanted); err != nil {
 			return err

@@ -135,7 +135,11 @@ func (s *feedScope) computeOf(ctx context.Context, c *fleet.Compute) error {
 	if err != nil {
 		return err
 	}
-	for i := range processes[:min(len(processes), feedProcesses)] {
+	if len(processes) > feedProcesses {
+		s.leftOut = append(s.leftOut, fmt.Sprintf("the connections of %d of the compute's %d server processes; each process has a feed of its own", len(processes)-feedProcesses, len(processes)))
+		processes = processes[:feedProcesses]
+	}
+	for i := range processes {
 		p := &processes[i]
 		s.moments("process", p.Key.String(), func(x *Explanation) { processMoments(x, p, &session.GameSession{}) })
 	}
@@ -264,11 +268,15 @@ func (s *feedScope) queue(ctx context.Context, name string) error {
 		if q, s.known = v.Queue(name); s.known {
 			s.moments("queue", name, func(x *Explanation) { x.moment(q.Created, "CREATED", "") })
 		}
-		pending = v.PendingIn(name, feedPending)
+		pending = v.PendingIn(name, feedPending+1)
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if len(pending) > feedPending {
+		s.leftOut = append(s.leftOut, fmt.Sprintf("waiting placements after the oldest %d", feedPending))
+		pending = pending[:feedPending]
 	}
 	for i := range pending {
 		p := &pending[i]

@@ -18,6 +18,7 @@ import (
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -266,6 +267,36 @@ func TestOddRequests(t *testing.T) {
 				try(path + "/" + (&url.URL{Path: id}).EscapedPath())
 			}
 			try(FeedPath + "?" + url.Values{"kind": {kind}, "id": {id}}.Encode())
+		}
+	}
+}
+
+// TestFeedSaysWhatItLeavesOut: a feed that does not have everything of its object reports what is missing.
+func TestFeedSaysWhatItLeavesOut(t *testing.T) {
+	o := newOffice(t)
+	for i := range feedPending {
+		o.start(fmt.Sprint("p", i))
+	}
+	for range feedProcesses {
+		o.connect(fmt.Sprint("s", o.links))
+	}
+	for _, of := range [][2]string{{"queue", "q"}, {"compute", "fleet-1/rack/host"}} {
+		if f := o.feed(of[0], of[1]); len(f.LeftOut) > 0 {
+			t.Errorf("%s: nothing is missing, and the feed reports %q", of[0], f.LeftOut)
+		}
+	}
+	o.start("one more")
+	if f := o.feed("queue", "q"); len(f.LeftOut) != 1 || !strings.Contains(f.LeftOut[0], "waiting placements after the oldest 100") {
+		t.Errorf("queue: left out %q", f.LeftOut)
+	}
+	o.connect("one more")
+	if f := o.feed("compute", "fleet-1/rack/host"); len(f.LeftOut) != 1 || !strings.Contains(f.LeftOut[0], "1 of the compute's 501 server processes") {
+		t.Errorf("compute: left out %q", f.LeftOut)
+	}
+	for _, n := range []int{feedMembers, feedMembers + 1} {
+		s := &feedScope{d: o.door, until: domain.TimeOf(o.engine.Now()), changed: map[auditSubject]span{}, seen: map[string]bool{}}
+		if err := s.together(t.Context(), slices.Repeat([]string{"ann"}, n), func(*flow.Keys) bool { return true }); err != nil || len(s.leftOut) != n-feedMembers {
+			t.Errorf("%d members: left out %q, %v", n, s.leftOut, err)
 		}
 	}
 }
