@@ -304,6 +304,8 @@ func TestService(t *testing.T) {
 
 	hosts := operator.HostList{Hosts: []operator.Host{{Name: "rack-1", Version: "v1"}, {Name: "rack-2", Version: "v2"}}}
 	want(t, ask(&fake{overview: quiet, hosts: hosts}), "agents", Warning, "rack-1", "v1")
+	hosts.Hosts[0].Revoked = time.Now() // it has no agent any more
+	want(t, ask(&fake{overview: quiet, hosts: hosts}), "agents", OK, "1 host, all with this version")
 }
 
 func TestInitSDK(t *testing.T) {

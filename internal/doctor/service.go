@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,18 +140,23 @@ func (x *examination) agents(ctx context.Context) {
 		x.add(check, Skipped, "", "%v", err)
 		return
 	}
-	others := map[string][]string{}
+	joined, others := 0, map[string][]string{}
 	for i := range hosts.Hosts {
-		if h := &hosts.Hosts[i]; h.Version != "" && h.Version != x.Version {
+		h := &hosts.Hosts[i]
+		if !h.Revoked.IsZero() {
+			continue // the service keeps its record, but no agent can use it
+		}
+		if joined++; h.Version != "" && h.Version != x.Version {
 			others[h.Version] = append(others[h.Version], h.Name)
 		}
 	}
-	for version, names := range others {
+	for _, version := range slices.Sorted(maps.Keys(others)) {
+		names := others[version]
 		shown := names[:min(len(names), 5)]
 		x.add(check, Warning, "install the same release on the hosts; you can replace an agent while its game servers run", "%s version %.60s of the agent, this is %s: %s", plural.Of(len(names), "host runs", "hosts run"), version, x.Version, strings.Join(shown, ", "))
 	}
-	if len(others) == 0 && len(hosts.Hosts) > 0 {
-		x.add(check, OK, "", "%s, all with this version", plural.Of(len(hosts.Hosts), "host", "hosts"))
+	if len(others) == 0 && joined > 0 {
+		x.add(check, OK, "", "%s, all with this version", plural.Of(joined, "host", "hosts"))
 	}
 }
 
