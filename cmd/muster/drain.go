@@ -109,8 +109,7 @@ func (c *drainCommand) wait(ctx context.Context, api *gamelift.Client, x *types.
 		left, err := gamesOn(ctx, api, x)
 		switch {
 		case ctx.Err() != nil:
-			_, err := fmt.Fprintf(stdout, "stopped waiting; compute %s stays drained\n", c.Compute)
-			return err
+			return fmt.Errorf("stopped waiting before the compute was empty: %w; compute %s stays drained", ctx.Err(), c.Compute)
 		case err != nil:
 			return err
 		case left == 0:

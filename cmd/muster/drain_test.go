@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -94,6 +95,16 @@ func TestDrain(t *testing.T) {
 	case <-out.seen:
 	case err := <-ended:
 		t.Fatalf("it did not wait: %v\n%s", err, out.text.String())
+	}
+	impatient, interrupt := context.WithCancel(ctx)
+	stopped := &watched{want: "game sessions left: 1", seen: make(chan struct{})}
+	seen := stopped.seen
+	gaveUp := make(chan error, 1)
+	go func() { gaveUp <- run(impatient, append(drain, "--every", "10ms", "host"), nil, stopped) }()
+	<-seen
+	interrupt()
+	if err := <-gaveUp; err == nil || !strings.Contains(err.Error(), "compute host stays drained") { // a script must not take the host for empty
+		t.Errorf("interrupted while game sessions are left: %v", err)
 	}
 	check(server.Terminate(ctx))
 	check(<-ended)

@@ -63,7 +63,7 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 		to = &cleaner{to: stdout}
 	}
 	_, err = io.Copy(to, answer.Body)
-	if ctx.Err() != nil { // Ctrl-C is the way to stop following
+	if c.Follow && ctx.Err() != nil { // Ctrl-C is the way to stop following
 		return nil
 	}
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,5 +179,34 @@ func TestLogs(t *testing.T) {
 	}
 	if out, err := logs(quiet); err == nil {
 		t.Errorf("without the agent, of a process that never called ProcessReady: %s", out)
+	}
+}
+
+// interrupting is output whose first write interrupts the command.
+type interrupting struct{ interrupt context.CancelFunc }
+
+func (w interrupting) Write(b []byte) (int, error) {
+	w.interrupt()
+	return len(b), nil
+}
+
+// TestLogsInterrupted: an interrupt is the way to stop following; without --follow, the output is not complete, and the exit status says so.
+func TestLogsInterrupted(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "the first part\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer service.Close()
+	for _, follow := range []bool{false, true} {
+		args := []string{"logs", "--server", service.URL, "p1"}
+		if follow {
+			args = append(args, "-f")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := run(ctx, args, []string{"AWS_ACCESS_KEY_ID=AKTEST", "AWS_SECRET_ACCESS_KEY=secret"}, interrupting{cancel})
+		if (err == nil) != follow {
+			t.Errorf("follow %t: %v", follow, err)
+		}
 	}
 }
