@@ -142,7 +142,9 @@ func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 	}
 	w.online("h")
 	w.must(&playerflow.JoinGameInstance{Caller: w.as("h"), Instance: x.ID, Team: "red"})
+	since := w.seq("g")
 	w.must(&matchmaking.AcceptMatch{Ticket: ticket.ID, Players: []string{"g"}, Accept: true})
+	w.wantTold("g", since, "MatchAcceptanceChanged MatchmakingResumed:NO_CAPACITY")
 	for _, id := range []string{"more", ticket.ID} {
 		if s := w.statusOfTicket(id); !s.Waits() {
 			t.Errorf("ticket %s is %s, want it to search on", id, s)

@@ -112,8 +112,11 @@ func (t *Matches) TicketReturned(x *matchmaking.Ticket) {
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.RequiresAcceptance {
 		return
 	}
-	reason := flow.AcceptDeclined
-	if x.Reason == matchmaking.ProposedMatchTimedOut {
+	reason := flow.NoCapacity // the running game has no room for its newcomers any more, or has ended
+	switch x.Reason {
+	case matchmaking.ProposedMatchRejected:
+		reason = flow.AcceptDeclined
+	case matchmaking.ProposedMatchTimedOut:
 		reason = flow.AcceptTimeout
 	}
 	s := t.changeSearch(r, func(s *flow.Search) {
