@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,6 +34,7 @@ func accessKey(ctx context.Context, env environment, profile string, data *dataF
 	if err != nil {
 		return aws.Credentials{}, err
 	}
+	slices.SortStableFunc(keys, func(a, b keyring.Document) int { return cmp.Compare(len(a.Sources), len(b.Sources)) }) // one with sources may not work from here
 	for _, key := range keys {
 		if key.Works() && may.Allow(key.Role) {
 			secret, err := client.Secret(&key)
