@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,6 +46,7 @@ func (c *eventsCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	if err != nil {
 		return err
 	}
+	told := map[string]bool{}
 	for left, first := c.Limit, true; ; first = false {
 		most := eventsPage
 		if c.Limit > 0 {
@@ -54,6 +56,13 @@ func (c *eventsCommand) Run(ctx context.Context, stdout io.Writer, env environme
 		var page operator.Feed
 		if err := service.call(ctx, http.MethodGet, operator.FeedPath+"?"+q.Encode(), nil, &page); err != nil {
 			return err
+		}
+		page.LeftOut = slices.DeleteFunc(page.LeftOut, func(text string) bool { return told[text] })
+		for _, text := range page.LeftOut {
+			told[text] = true
+			if c.JSON || !first { // the text goes before the table, or not to stdout
+				warn([]string{"left out: " + text})
+			}
 		}
 		if err := c.print(stdout, &page, first); err != nil {
 			return err

@@ -91,6 +91,9 @@ func (c *peopleSessions) Run(ctx context.Context, stdout io.Writer, env environm
 	if err != nil {
 		return err
 	}
+	if list.More {
+		warn([]string{fmt.Sprintf("there are more sign-in sessions than these %d; the console lists all", len(list.SignIns))})
+	}
 	if c.JSON {
 		return printJSON(stdout, list.SignIns)
 	}
