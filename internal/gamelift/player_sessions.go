@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -109,8 +110,8 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	return out, nil
 }
 
-// ownScanMax is how many player sessions a list for a client key examines, and ownListMax how many it shows. Such a list has
-// one page, because the token for the next one would reveal another caller's player session.
+// ownScanMax is how many player sessions a list for a client key examines, and ownListMax how many it shows: the newest. Such a
+// list has one page, because the token for the next one would reveal a player session's id.
 const (
 	ownScanMax = 10 * pageMax
 	ownListMax = pageMax
@@ -128,14 +129,17 @@ func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePl
 			return nil, err
 		}
 		for i := range page {
-			if !maker.MayTouch(page[i].Maker) || len(out.PlayerSessions) == most {
+			if !maker.MayTouch(page[i].Maker) {
 				continue
 			}
 			wire := playerSessionToWire(&page[i])
 			wire.PlayerSessionId = nil
 			out.PlayerSessions = append(out.PlayerSessions, wire)
 		}
-		if !more || len(out.PlayerSessions) == most {
+		if older := len(out.PlayerSessions) - most; older > 0 {
+			out.PlayerSessions = slices.Delete(out.PlayerSessions, 0, older)
+		}
+		if !more {
 			break
 		}
 		last := page[len(page)-1]

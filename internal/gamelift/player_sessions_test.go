@@ -151,6 +151,32 @@ func TestDescribePlayerSessions(t *testing.T) {
 	}
 }
 
+// The list of a client key has one page, so it shows the newest player sessions: a game looks for its player's present one.
+func TestOwnPlayerSessionsAreTheNewest(t *testing.T) {
+	h := newHall(t, time.Millisecond)
+	fleetID := h.anywhere()
+	sdk := sdkClient(h.json.url, keysForTest()["AKCLIENT"])
+	var games []string
+	for i := range 4 {
+		game, key := h.activeGame(fleetID, fmt.Sprint("p", i))
+		must(sdk.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("ann")}))(t)
+		games = append(games, *game.GameSessionId)
+		if i < 3 {
+			h.do(&hosting.EndProcess{Process: key, Request: 99})
+			h.archived(*game.GameSessionId)
+		}
+		h.later(time.Millisecond)
+	}
+	var got []string
+	out := must(sdk.DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerId: aws.String("ann"), Limit: aws.Int32(2)}))(t)
+	for _, p := range out.PlayerSessions {
+		got = append(got, *p.GameSessionId)
+	}
+	if !slices.Equal(got, games[2:]) || out.NextToken != nil {
+		t.Errorf("got %v, want %v without a token", got, games[2:])
+	}
+}
+
 // Named in the path or the target, with the members of DescribePlayerSessions; the SDK's client calls it that way, too.
 func TestReleasePlayerSession(t *testing.T) {
 	h := newHall(t, 0)
