@@ -66,7 +66,7 @@ var otherReferences = map[string]map[string]reference{
 	"CreateMatchmakingConfiguration":    {"Name": configurationReference},
 	"UpdateMatchmakingConfiguration":    {"Name": configurationReference},
 	"DeleteMatchmakingConfiguration":    {"Name": configurationReference},
-	"DescribeMatchmakingConfigurations": {"Names": configurationReference},
+	"DescribeMatchmakingConfigurations": {"Names": configurationReference, "RuleSetName": noReference}, // a filter, as in ListFleets
 	"CreateMatchmakingRuleSet":          {"Name": ruleSetReference},
 	"DeleteMatchmakingRuleSet":          {"Name": ruleSetReference},
 	"DescribeMatchmakingRuleSets":       {"Names": ruleSetReference},

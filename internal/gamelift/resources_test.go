@@ -113,6 +113,7 @@ func TestPoliciesSeeResources(t *testing.T) {
 		"two fleets, one allowed":      {[]string{allowOn("Allow", "gamelift:Describe*", on("fleet/"+mine))}, "DescribeFleetCapacity", &gamelift.DescribeFleetCapacityInput{FleetIds: []string{mine, other}}, "fleet/" + other},
 		"all fleets, one allowed":      {[]string{allowOn("Allow", "gamelift:Describe*", on("fleet/"+mine))}, "DescribeFleetCapacity", &gamelift.DescribeFleetCapacityInput{}, "*"},
 		"a list":                       {[]string{allowOn("Allow", "gamelift:List*", on("fleet/*"))}, "ListFleets", &gamelift.ListFleetsInput{}, "*"},
+		"a list of a rule set's users": {[]string{allowOn("Allow", "gamelift:*", on("matchmakingruleset/r"))}, "DescribeMatchmakingConfigurations", &gamelift.DescribeMatchmakingConfigurationsInput{RuleSetName: aws.String("r")}, "*"},
 		"a list, allowed":              {[]string{allowOn("Allow", "gamelift:List*", "*")}, "ListFleets", &gamelift.ListFleetsInput{}, ""},
 		"a denied fleet by an ARN":     {[]string{all, deny("fleet/" + mine)}, "DeleteFleet", &gamelift.DeleteFleetInput{FleetId: aws.String(oddly("fleet/" + mine))}, "fleet/" + mine},
 		"a denied fleet by odd parts":  {[]string{all, deny("fleet/" + mine)}, "DeleteFleet", &gamelift.DeleteFleetInput{FleetId: aws.String("arn:aws:gamelift:x:y:fleet/z/" + mine)}, "fleet/" + mine},
