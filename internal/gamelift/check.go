@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain/excerpt"
@@ -124,7 +125,8 @@ func (c *constraint) checkNumber(n float64, v reflect.Value) *violation {
 }
 
 func (c *constraint) checkTime(v reflect.Value) *violation {
-	if seconds := epochSeconds(v); math.Abs(seconds) > timeMax {
+	// Not from its milliseconds, which a CBOR client can make overflow.
+	if seconds := v.Addr().Interface().(*time.Time).Unix(); seconds < -timeMax || seconds > timeMax {
 		return &violation{problem: "Member must be a time before the year 10000"}
 	}
 	return nil

@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"encoding/hex"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -299,6 +300,22 @@ func TestTimesComeBackToTheMillisecond(t *testing.T) {
 			if got := timeFromWire(in.StartTime); got != domain.TimeOf(sent) {
 				t.Errorf("%T: sent %v, got %v", c, sent, got.Std())
 			}
+		}
+	}
+}
+
+// A time beyond the year 9999 is refused, also one of more milliseconds than fit into 64 bits.
+func TestFarTimes(t *testing.T) {
+	c := compiledOperations()["DescribeFleetEvents"].constraints
+	for _, seconds := range []uint64{timeMax + 1, 1<<64/1000 + 1, math.MaxInt64} {
+		body := appendCBORString(appendCBORString(appendCBORHead(nil, cborMap, 2), "FleetId"), nowhere)
+		body = appendCBORHead(appendCBORHead(appendCBORString(body, "EndTime"), cborTag, cborEpochTag), cborUnsigned, seconds)
+		var in gamelift.DescribeFleetEventsInput
+		if err := (cborCodec{}).decode(body, &in); err != nil {
+			continue
+		}
+		if err := c.check(&in); err == nil {
+			t.Errorf("%d seconds were accepted as %v", seconds, in.EndTime)
 		}
 	}
 }
