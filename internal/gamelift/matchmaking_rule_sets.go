@@ -114,8 +114,8 @@ func namedPage[T any](ctx context.Context, s *Service, operation string, in any,
 	err = s.engine.Read(ctx, func(v *cell.View) error {
 		for ; at < len(names) && len(page) < size; at++ {
 			wanted := lastPart(names[at])
-			if slices.ContainsFunc(page, func(x T) bool { return name(&x) == wanted }) {
-				continue
+			if slices.ContainsFunc(names[:at], func(earlier string) bool { return lastPart(earlier) == wanted }) {
+				continue // also if an earlier page has it
 			}
 			if x, ok := get(v, wanted); ok {
 				page = append(page, x)

@@ -165,7 +165,7 @@ func TestQueuesAreListed(t *testing.T) {
 	if got := list(gamelift.DescribeGameSessionQueuesInput{Limit: aws.Int32(7)}); !slices.Equal(got, all) {
 		t.Errorf("in small pages: got %v", got)
 	}
-	named := []string{"queue-03", "none", "arn:aws:gamelift:eu-central-1:123456789012:gamesessionqueue/queue-01", "queue-00"}
+	named := []string{"queue-03", "none", "arn:aws:gamelift:eu-central-1:123456789012:gamesessionqueue/queue-01", "queue-00", "queue-01", "queue-03"}
 	for _, limit := range []*int32{nil, aws.Int32(1)} {
 		if got := list(gamelift.DescribeGameSessionQueuesInput{Names: named, Limit: limit}); !slices.Equal(got, []string{"queue-03", "queue-01", "queue-00"}) {
 			t.Errorf("named: got %v", got)
