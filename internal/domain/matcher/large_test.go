@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -207,5 +208,64 @@ func TestLargeLevelThatEndsEarly(t *testing.T) {
 	}
 	if matches != 2 {
 		t.Errorf("got %d matches, want one of the old tickets and one of the young", matches)
+	}
+}
+
+// TestPassWithManyWindowsEnds: with a window for each ticket, a pass that tries all of them in vain takes time in proportion to its work. It
+// took six seconds when it read every window for every ticket.
+func TestPassWithManyWindowsEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures time")
+	}
+	const tickets = 80_000
+	// Parties of six do not fill teams of ten.
+	m := New(mustParse(t, `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
+"algorithm":{"strategy":"balanced","balancedAttribute":"skill"},"teams":[{"name":"t","minPlayers":10,"maxPlayers":10,"quantity":5}],
+"rules":[{"name":"Near","type":"batchDistance","batchAttribute":"skill","maxDistance":8}]}`), Config{Work: 100 * tickets})
+	for key := range uint64(tickets) {
+		ticket := Ticket{Key: key, Start: benchStart, No: key, Players: make([]Player, 6)}
+		for i := range ticket.Players {
+			skill := ruleset.Value{Kind: ruleset.Number, Number: float64(key * 7919 % tickets)}
+			ticket.Players[i] = Player{ID: fmt.Sprint(key, "-", i), Attributes: []ruleset.NamedValue{{Name: "skill", Value: skill}}}
+		}
+		if err := m.Add(ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if proposals := m.Pass(benchStart); len(proposals) > 0 || m.Dirty() {
+		t.Fatalf("got %d proposals, work left: %v; want none, and all windows tried", len(proposals), m.Dirty())
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the pass took %v", took)
+	}
+}
+
+// TestUntriedWindowsOfATicket compares with a look at every window.
+func TestUntriedWindowsOfATicket(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		var windows []valueWindow
+		for from, to := 0, 0; len(windows) < 12; {
+			from += 1 + r.IntN(3)
+			to = max(from, to) + 1 + r.IntN(4)
+			windows = append(windows, valueWindow{from, to, int32(r.IntN(4))})
+		}
+		tried := make([]bool, len(windows))
+		for i := range tried {
+			tried[i] = r.IntN(3) == 0
+		}
+		for ticket := range 60 {
+			var want []int
+			for i, w := range windows {
+				if !tried[i] && w.from <= ticket && ticket < w.to {
+					want = append(want, i)
+				}
+			}
+			slices.SortStableFunc(want, func(a, b int) int { return int(windows[b].players - windows[a].players) })
+			if got := untriedAt(windows, tried, ticket); !slices.Equal(got, want) {
+				t.Fatalf("seed %d, ticket %d of %v: got %v, want %v", seed, ticket, windows, got, want)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
@@ -89,10 +90,8 @@ func (m *Matcher) slide(batch []int32, rule int, c *check, anchor *int32) bool {
 		if own < 0 || anchor != nil && batch[at] != *anchor {
 			continue
 		}
-		for i, w := range windows {
-			if tried[i] || own < w.from || own >= w.to {
-				continue
-			}
+		for _, i := range untriedAt(windows, tried, own) {
+			w := windows[i]
 			tried[i] = anchor == nil && rule+1 == len(m.large.level.whole)
 			inside := make([]int, 0, w.to-w.from)
 			for k := w.from; k < w.to; k++ {
@@ -117,13 +116,26 @@ func (m *Matcher) slide(batch []int32, rule int, c *check, anchor *int32) bool {
 	return false
 }
 
+// untriedAt returns the windows that contain a ticket and were not tried, those with the most players first. Both ends of windows ascend,
+// so it need not read the others, of which there may be as many as tickets.
+func untriedAt(windows []valueWindow, tried []bool, ticket int) (untried []int) {
+	first := sort.Search(len(windows), func(i int) bool { return windows[i].to > ticket })
+	for i := first; i < len(windows) && windows[i].from <= ticket; i++ {
+		if !tried[i] {
+			untried = append(untried, i)
+		}
+	}
+	slices.SortStableFunc(untried, func(a, b int) int { return cmp.Compare(windows[b].players, windows[a].players) })
+	return untried
+}
+
 // valueWindow is a range of the sorted tickets, without its end.
 type valueWindow struct {
 	from, to int
 	players  int32
 }
 
-// windows returns the windows that start at a ticket's value and have enough players, those with the most players first.
+// windows returns the windows that start at a ticket's value and have enough players. Their beginnings and their ends ascend.
 func (m *Matcher) windows(sorted []valued, c *check) (windows []valueWindow) {
 	to, players := 0, int32(0)
 	for from := range sorted {
@@ -139,6 +151,5 @@ func (m *Matcher) windows(sorted []valued, c *check) (windows []valueWindow) {
 			windows = append(windows, valueWindow{from, to, players})
 		}
 	}
-	slices.SortStableFunc(windows, func(a, b valueWindow) int { return cmp.Compare(b.players, a.players) })
 	return windows
 }
