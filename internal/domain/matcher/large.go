@@ -41,10 +41,7 @@ func (m *Matcher) passLarge(now domain.Time, steps int) (proposals []Proposal) {
 			continue
 		}
 		g.level = &m.plan.levels[g.at]
-		for key, batch := range m.batches(tickets) {
-			if g.done[key] {
-				continue
-			}
+		for key, batch := range m.batches(tickets, g.done) {
 			g.until = until
 			if !begun { // to find the batches may have taken all of the work, and each ticket needs some
 				g.until = max(until, m.stats.Steps+uint64(max(steps, (len(g.level.whole)+2)*len(batch))))

@@ -269,3 +269,34 @@ func TestUntriedWindowsOfATicket(t *testing.T) {
 		}
 	}
 }
+
+// TestManyLocationsStayCheap: players name whatever locations they like. Thousands of them cost a pass little more than its bound, although
+// tickets without latencies accept each.
+func TestManyLocationsStayCheap(t *testing.T) {
+	const tickets, work = 8000, 100_000
+	for _, preference := range []string{"largestPopulation", "fastestRegion"} {
+		m := New(mustParse(t, fmt.Sprintf(`{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":1}],
+"algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"%s"},
+"teams":[{"name":"t","minPlayers":10,"maxPlayers":10,"quantity":5}]}`, preference)), Config{Work: work})
+		for key := range uint64(tickets) {
+			// Parties of six do not fill teams of ten.
+			ticket := Ticket{Key: key, Start: benchStart, No: key, Players: make([]Player, 6)}
+			for i := range ticket.Players {
+				ticket.Players[i].ID = fmt.Sprint(key, "-", i)
+				if key%2 == 0 {
+					ticket.Players[i].Latencies = []Latency{{fmt.Sprint("r", key), 10}}
+				}
+			}
+			if err := m.Add(ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			before := m.stats.Steps
+			m.Pass(benchStart)
+			if steps := m.stats.Steps - before; steps > 2*work {
+				t.Fatalf("%s: a pass of %d steps, want little more than %d", preference, steps, work)
+			}
+		}
+	}
+}

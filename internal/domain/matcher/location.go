@@ -9,12 +9,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// location is where a large match may be played, and the tickets that accept it.
+// location is where a large match may be played, and the tickets that accept it by name.
 type location struct {
 	name    string
 	players int32
-	ranks   []int // of the location among those that the ticket accepts, the fastest first; for each of tickets
-	tickets []int32
+	places  []int // of the tickets, in the level's order
+	ranks   []int // of the location among those that the ticket accepts, the fastest first; for each of places
 }
 
 // batchKey names a batch of a level.
@@ -23,80 +23,96 @@ type batchKey struct {
 	rank     int    // with the preference fastestRegion: how many of its locations each ticket tries before this one
 }
 
-// batches groups tickets by location, according to the batching preference. A ticket may be in several batches.
-func (m *Matcher) batches(tickets []int32) iter.Seq2[batchKey, []int32] {
+// batches groups tickets by location, according to the batching preference, and leaves out the batches that are done. A ticket may be in
+// several batches.
+func (m *Matcher) batches(tickets []int32, done map[batchKey]bool) iter.Seq2[batchKey, []int32] {
 	return func(yield func(batchKey, []int32) bool) {
-		locations := m.locations(tickets)
-		m.stats.Steps += uint64(len(tickets) * len(locations))
+		locations, anywhere := m.locations(tickets)
+		give := func(key batchKey, l *location, rank int) bool {
+			return done[key] || yield(key, m.batch(tickets, l, anywhere, rank))
+		}
 		switch {
+		case len(locations) == 0 && m.plan.latency:
+		case len(locations) == 0 && len(anywhere) > 0:
+			give(batchKey{}, &location{}, 0)
 		case len(locations) == 0:
-			if !m.plan.latency {
+			if !done[batchKey{}] {
 				yield(batchKey{}, tickets)
 			}
 		case m.rules.Algorithm.Batching != ruleset.FastestRegion:
 			for i := range locations {
-				if !yield(batchKey{location: locations[i].name}, locations[i].tickets) {
+				if !give(batchKey{location: locations[i].name}, &locations[i], math.MaxInt) {
 					return
 				}
 			}
 		default:
-			fastestFirst(locations, yield)
+			fastestFirst(locations, give)
 		}
 	}
 }
 
-// fastestFirst yields the batches of tickets' fastest locations, then those of their two fastest, and so on.
-func fastestFirst(locations []location, yield func(batchKey, []int32) bool) {
+// fastestFirst gives the batches of tickets' fastest locations, then those of their two fastest, and so on.
+func fastestFirst(locations []location, give func(batchKey, *location, int) bool) {
 	most := 0
 	for i := range locations {
 		most = max(most, slices.Max(locations[i].ranks))
 	}
 	for rank := 0; rank <= most; rank++ {
 		for i := range locations {
-			var batch []int32
-			more := rank == 0
-			for k, slot := range locations[i].tickets {
-				if r := locations[i].ranks[k]; r <= rank {
-					batch, more = append(batch, slot), more || r == rank
-				}
-			}
-			if more && !yield(batchKey{locations[i].name, rank}, batch) {
+			l := &locations[i]
+			if (rank == 0 || slices.Contains(l.ranks, rank)) && !give(batchKey{l.name, rank}, l, rank) {
 				return
 			}
 		}
 	}
 }
 
-// locations returns the locations in use with their tickets, those with most players first.
-func (m *Matcher) locations(tickets []int32) []location {
-	var all []location
-	place := map[string]int{}
-	for i := range m.pool.regions.regions {
-		if r := &m.pool.regions.regions[i]; r.users > 0 {
-			place[r.name] = len(all)
-			all = append(all, location{name: r.name})
+// batch returns the tickets that accept a location, in their order: those that name it with at most this rank, and those that accept any.
+// It is made when its turn comes, because a pool may have thousands of locations, and many tickets that accept any.
+func (m *Matcher) batch(tickets []int32, l *location, anywhere []int, rank int) []int32 {
+	batch := make([]int32, 0, len(l.places)+len(anywhere))
+	for i, place := range l.places {
+		if l.ranks[i] > rank {
+			continue
 		}
+		for len(anywhere) > 0 && anywhere[0] < place {
+			batch, anywhere = append(batch, tickets[anywhere[0]]), anywhere[1:]
+		}
+		batch = append(batch, tickets[place])
 	}
+	for _, place := range anywhere {
+		batch = append(batch, tickets[place])
+	}
+	m.stats.Steps += uint64(len(batch))
+	return batch
+}
+
+// locations returns the locations that tickets name, those with most players first, and the places of the tickets that accept any.
+func (m *Matcher) locations(tickets []int32) (all []location, anywhere []int) {
+	known := map[string]int{}
 	var choices []choice
-	for _, slot := range tickets {
+	for place, slot := range tickets {
 		choices = m.choices(slot, choices[:0])
+		m.stats.Steps += uint64(1 + len(choices))
 		for rank, c := range choices {
-			l := &all[place[c.region]]
-			l.tickets, l.ranks = append(l.tickets, slot), append(l.ranks, rank)
+			at, ok := known[c.region]
+			if !ok {
+				at = len(all)
+				known[c.region] = at
+				all = append(all, location{name: c.region})
+			}
+			l := &all[at]
+			l.places, l.ranks = append(l.places, place), append(l.ranks, rank)
 			l.players += m.pool.tickets[slot].players
 		}
 		if len(choices) == 0 && !m.plan.latency && m.anywhere(slot) {
-			for i := range all {
-				all[i].tickets, all[i].ranks = append(all[i].tickets, slot), append(all[i].ranks, 0)
-				all[i].players += m.pool.tickets[slot].players
-			}
+			anywhere = append(anywhere, place)
 		}
 	}
-	all = slices.DeleteFunc(all, func(l location) bool { return len(l.tickets) == 0 })
 	slices.SortFunc(all, func(a, b location) int {
 		return cmp.Or(-cmp.Compare(a.players, b.players), cmp.Compare(a.name, b.name))
 	})
-	return all
+	return all, anywhere
 }
 
 // choice is a location that a ticket accepts.
