@@ -235,9 +235,8 @@ func (l *listener) take(text []byte) error {
 		return nil // a control frame, or a notice that was yielded before
 	}
 	n := Notice{Seq: frame.Seq, At: frame.TS, Type: frame.Type, Data: frame.Data}
-	if err := json.Unmarshal(frame.Data, &n.NoticeData); err != nil {
-		return fmt.Errorf("read notice %s: %w", frame.Type, err)
-	}
+	// Fields that a later service sends in another form stay zero and are in Data. To reject the notice would block all later ones.
+	_ = json.Unmarshal(frame.Data, &n.NoticeData)
 	if n.Type == OnSync {
 		n.StartData = &StartData{}
 		if err := json.Unmarshal(frame.Data, n.StartData); err != nil {
