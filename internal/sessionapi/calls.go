@@ -40,6 +40,7 @@ type calls struct {
 
 	mu      sync.Mutex
 	last    uint64 // number of the newest event
+	dropped uint64 // of the newest event of a stream that was dropped
 	byID    map[string]*call
 	line    []*event
 	bytes   int
@@ -163,6 +164,7 @@ func (c *calls) dropOldest() {
 		delete(c.byID, e.ends.id)
 	}
 	if e.to != nil {
+		c.dropped = e.number
 		e.to.dropOldest()
 		c.tidy(e.to)
 	}

@@ -1,11 +1,15 @@
 package sessionapi
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -52,5 +56,70 @@ func TestGivenUpNodeEndsItsStreams(t *testing.T) {
 			t.Errorf("a stream at the lost node: %d", got.StatusCode)
 		}
 		registered.Store(true)
+	}
+}
+
+// A reader that returns after events of its stream were dropped learns that, also if nothing of the stream is left.
+func TestReturningReaderMissesEvents(t *testing.T) {
+	d := NewDoor(Config{Dev: true, Keys: noKeys{}, Limits: Limits{Pending: 100, Kept: 4, KeptBytes: 1 << 20, KeptFor: time.Nanosecond, Readers: 100}})
+	t.Cleanup(d.Close)
+	s := httptest.NewServer(d)
+	t.Cleanup(s.Close)
+	publish := func() (last string) {
+		c, problem := d.calls.begin(&request{principal: &identity.Principal{}, client: "tool"}, &node{name: "N", event: "OnN"})
+		if problem != nil {
+			t.Fatal(problem)
+		}
+		d.calls.complete(c, nil, nil)
+		d.calls.mu.Lock()
+		defer d.calls.mu.Unlock()
+		return d.calls.epoch + "-" + strconv.FormatUint(d.calls.last, 10)
+	}
+	first := func(last string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+Prefix+"events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Client-Id", "tool")
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		got, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				return name
+			}
+		}
+		return ""
+	}
+	seen := publish()
+	for range 6 {
+		publish()
+	}
+	if got := first(seen); got != missedEvent {
+		t.Errorf("after %s, with newer events: %s", seen, got)
+	}
+	if got := first(""); got != "OnN" {
+		t.Errorf("from the beginning: %s", got)
+	}
+	time.Sleep(time.Millisecond)
+	d.calls.expire()
+	if got := first(seen); got != missedEvent {
+		t.Errorf("after %s, when all events had expired: %s", seen, got)
+	}
+	last := publish()
+	time.Sleep(time.Millisecond)
+	d.calls.expire()
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		publish()
+	}()
+	if got := first(last); got != "OnN" {
+		t.Errorf("after the last event: %s", got)
 	}
 }

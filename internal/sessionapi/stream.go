@@ -21,7 +21,7 @@ type streamKey struct{ owner, client string }
 type stream struct {
 	key     streamKey
 	events  []*event
-	dropped uint64        // number of the newest event that was dropped
+	dropped uint64        // number of the newest event that was dropped, or might have been
 	wake    chan struct{} // closed when there are more events
 	users   int           // readers, and calls that will end here
 }
@@ -29,8 +29,8 @@ type stream struct {
 // stream returns the stream of a client. c.mu is locked.
 func (c *calls) stream(key streamKey) *stream {
 	s := c.streams[key]
-	if s == nil {
-		s = &stream{key: key, wake: make(chan struct{})}
+	if s == nil { // it may have had events before it was forgotten
+		s = &stream{key: key, dropped: c.dropped, wake: make(chan struct{})}
 		c.streams[key] = s
 	}
 	return s
@@ -105,7 +105,9 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies would buffer events for minutes
-	after = max(after, d.calls.after(r.Header.Get("Last-Event-ID")))
+	if last, ok := d.calls.after(r.Header.Get("Last-Event-ID")); ok {
+		after = last
+	}
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	writer := http.NewResponseController(w)
@@ -159,14 +161,11 @@ func (c *calls) endRead(by *identity.Principal, s *stream) {
 	c.tidy(s)
 }
 
-// after parses a Last-Event-ID. An id from another run of the service, or an invalid one, means the beginning.
-func (c *calls) after(id string) uint64 {
-	epoch, number, _ := strings.Cut(id, "-")
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || epoch != c.epoch {
-		return 0
-	}
-	return n
+// after parses a Last-Event-ID. It does not accept an id from another run of the service.
+func (c *calls) after(id string) (number uint64, ok bool) {
+	epoch, text, _ := strings.Cut(id, "-")
+	number, err := strconv.ParseUint(text, 10, 64)
+	return number, err == nil && epoch == c.epoch
 }
 
 // next writes some events after a number, and returns the number of the last one. If there is none, more is closed once there is one.
