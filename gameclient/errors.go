@@ -169,6 +169,9 @@ var kindsByCode = map[string]error{
 	"InternalServiceException":            ErrUnavailable,
 }
 
+// errIncomplete is the cause of ErrUnavailable for an answer of another program than the service.
+var errIncomplete = errors.New("the answer is incomplete")
+
 // failed translates an error of the SDK.
 func failed(call string, err error) error {
 	return &Error{Call: call, Kind: kindOf(err), Cause: err}

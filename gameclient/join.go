@@ -54,6 +54,9 @@ func (c *Client) reserve(ctx context.Context, call string, r JoinSessionRequest)
 	answer, err := c.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{
 		GameSessionId: &r.SessionID, PlayerId: &r.PlayerID, PlayerData: text(r.PlayerData),
 	})
+	if err == nil && answer.PlayerSession == nil {
+		err = errIncomplete
+	}
 	if err != nil {
 		return Seat{SessionID: r.SessionID, PlayerID: r.PlayerID}, failed(call, err)
 	}

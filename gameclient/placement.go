@@ -127,7 +127,9 @@ func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.G
 		if err != nil {
 			return Placement{}, unlessPending(call, id, failed(call, err))
 		}
-		p = answer.GameSessionPlacement
+		if p = answer.GameSessionPlacement; p == nil {
+			return Placement{}, unlessPending(call, id, failed(call, errIncomplete))
+		}
 	}
 }
 
