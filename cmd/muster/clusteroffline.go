@@ -30,6 +30,9 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
+		return err
+	}
 	err = node.LeaveCluster(ctx, datadir.Options{Dir: c.Data, Program: "muster cluster leave", Key: key})
 	if errors.Is(err, journalraft.ErrMember) {
 		err = fmt.Errorf("%w: remove the other nodes first, with `muster cluster remove`", err)
@@ -58,6 +61,9 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 	}
 	key, err := c.key()
 	if err != nil {
+		return err
+	}
+	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
 		return err
 	}
 	self := ""
