@@ -55,7 +55,7 @@ type clusterRecover struct {
 	Yes string `name:"yes" placeholder:"NODE" help:"Id of this node, to confirm without a prompt."`
 }
 
-func (c *clusterRecover) Run(stdout io.Writer) error {
+func (c *clusterRecover) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
 	}
@@ -73,11 +73,9 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 		answer := c.Yes
 		if answer == "" {
 			fmt.Fprintf(stdout, "\nType the id of this node, %s, to continue: ", id)
-			line, err := bufio.NewReader(io.LimitReader(os.Stdin, 1<<10)).ReadString('\n')
-			if err != nil && !errors.Is(err, io.EOF) {
-				return err
+			if answer, err = answerOf(ctx, os.Stdin); err != nil {
+				return fmt.Errorf("not confirmed: %w; nothing has changed", err)
 			}
-			answer = strings.TrimSpace(line)
 		}
 		if answer != id {
 			return fmt.Errorf("not confirmed: got %.80q, want %q; nothing has changed", answer, id)
@@ -91,6 +89,28 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 		_, err = fmt.Fprintf(stdout, "\nThis node is now a cluster of its own. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
 	}
 	return err
+}
+
+// answerOf reads a line, without the white space around it. If ctx ends first, the read stays behind: the process is about to end.
+func answerOf(ctx context.Context, from io.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(io.LimitReader(from, 1<<10)).ReadString('\n')
+		read <- result{line, err}
+	}()
+	select {
+	case x := <-read:
+		if errors.Is(x.err, io.EOF) {
+			x.err = nil // the end of the input ends the last line
+		}
+		return strings.TrimSpace(x.line), x.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 func describeRecovery(stdout io.Writer, id string, has journalraft.Recovered, ended archive.Coverage) {
