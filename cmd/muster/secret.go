@@ -72,6 +72,9 @@ type secretRotate struct {
 }
 
 func (c *secretRotate) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	if d := time.Duration(c.Overlap); d%time.Second != 0 { // --server takes seconds, and 0 for its default
+		return fmt.Errorf("--overlap %s: want whole seconds", d)
+	}
 	door, err := c.door(env, c.Reason)
 	if err != nil {
 		return err
