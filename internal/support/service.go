@@ -56,7 +56,7 @@ func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
 	}
 	p.Make(limited, "metrics.txt", "the answer of /metrics", func() ([]byte, error) { return metricsText(s.Metrics) })
 	if s.Series != nil {
-		p.Make(limited, "series.csv", "stored metrics of the last three hours, by quarters of an hour", func() ([]byte, error) { return seriesText(s.Series, s.Now()) })
+		p.Make(limited, "series.csv", fmt.Sprintf("stored metrics of the last three hours, by quarters of an hour: up to %d series, the first by name", seriesMax), func() ([]byte, error) { return seriesText(s.Series, s.Now()) })
 	}
 	p.Machine(limited, "machine.json", s.Dir)
 	p.Profile(ctx, processor)
