@@ -97,12 +97,13 @@ func (x *FleetPage) addProcesses(v *cell.View) (more bool) {
 	for i := range computes[:min(len(computes), overviewMost)] {
 		c := &computes[i]
 		for _, p := range v.ProcessesOn(x.ID, c.Name) {
+			if p.State == fleet.Ended {
+				continue
+			}
 			if len(x.Processes) == overviewMost {
 				return true
 			}
-			if p.State != fleet.Ended {
-				x.Processes = append(x.Processes, processLine(&p, c))
-			}
+			x.Processes = append(x.Processes, processLine(&p, c))
 		}
 	}
 	return len(computes) > overviewMost

@@ -127,13 +127,19 @@ func TestOverviewIsBounded(t *testing.T) {
 	if len(x.Fleets) != overviewMost || x.Sums.Fleets != overviewMost+1 {
 		t.Errorf("%d fleets of %d", len(x.Fleets), x.Sums.Fleets)
 	}
-	for i := range overviewMost + 1 {
+	for i := range overviewMost {
 		o.connect(fmt.Sprintf("p%03d", i))
 	}
-	var f FleetPage
-	o.get(OverviewPath+"/fleets/fleet-1", &f)
-	if len(f.Processes) != overviewMost || !f.More {
-		t.Errorf("%d processes, more %v", len(f.Processes), f.More)
+	o.do(&hosting.EndProcess{Process: o.connect("p999"), Request: 77}) // it is not listed
+	for _, more := range []bool{false, true} {
+		if more {
+			o.connect("p998")
+		}
+		var f FleetPage
+		o.get(OverviewPath+"/fleets/fleet-1", &f)
+		if len(f.Processes) != overviewMost || f.More != more {
+			t.Errorf("%d processes, more %v, want %v", len(f.Processes), f.More, more)
+		}
 	}
 }
 
