@@ -110,9 +110,8 @@ func known(id string) bool {
 
 // follow sends output until the process has ended and everything is sent, or the stream ends.
 func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, log *output.Log, done <-chan struct{}) {
-	tail, err := log.Tail(int64(p.TailBytes))
-	offset, errEnd := log.End()
-	if err := errors.Join(err, errEnd); err != nil {
+	tail, offset, err := log.TailEnd(int64(p.TailBytes))
+	if err != nil {
 		x.send(ctx, agentproto.SendOutput{End: true, Error: "the output of this server process is no longer kept"})
 		return
 	}

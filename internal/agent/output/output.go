@@ -91,7 +91,7 @@ func (l *Log) Trim(now time.Time) (floods bool, err error) {
 func (l *Log) drop(file *os.File, n int64) error {
 	removed, err := cut(file, n, nil)
 	if errors.Is(err, errWhole) { // the whole file has to go, but the end of the output must stay readable
-		end, readErr := tail(l.path(0), TailMax)
+		end, _, readErr := tail(l.path(0), TailMax)
 		next, openErr := os.OpenFile(l.path(1), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 		if openErr == nil {
 			_, openErr = next.Write(end)
@@ -175,35 +175,43 @@ func cut(file *os.File, n int64, to *os.File) (int64, error) {
 
 // Tail returns the last bytes of the output, at most n.
 func (l *Log) Tail(n int64) ([]byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	end, err := tail(l.path(0), n)
-	if err != nil || int64(len(end)) == n {
-		return end, err
-	}
-	before, err := tail(l.path(1), n-int64(len(end)))
-	if errors.Is(err, os.ErrNotExist) {
-		return end, nil
-	}
-	return append(before, end...), err
+	text, _, err := l.TailEnd(n)
+	return text, err
 }
 
-func tail(path string, n int64) ([]byte, error) {
+// TailEnd returns the last bytes of the output, at most n, and the offset after them, at which Read continues.
+func (l *Log) TailEnd(n int64) (text []byte, end int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, size, err := tail(l.path(0), n)
+	end = l.moved + size
+	if err != nil || int64(len(text)) == n {
+		return text, end, err
+	}
+	before, _, err := tail(l.path(1), n-int64(len(text)))
+	if errors.Is(err, os.ErrNotExist) {
+		return text, end, nil
+	}
+	return append(before, text...), end, err
+}
+
+// tail returns the last bytes of a file, at most n, and the size of the file up to them.
+func tail(path string, n int64) (text []byte, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	part := make([]byte, min(n, info.Size()))
 	got, err := file.ReadAt(part, info.Size()-int64(len(part)))
 	if errors.Is(err, io.EOF) { // cut meanwhile: cannot happen under the lock, except by other programs
 		err = nil
 	}
-	return part[:got], err
+	return part[:got], info.Size(), err
 }
 
 // Read fills p with output from an offset, which counts all bytes since the agent started to follow the process. It returns the number of bytes read
@@ -254,15 +262,4 @@ func (l *Log) Files() (paths []string) {
 		}
 	}
 	return paths
-}
-
-// End returns the offset after all output so far.
-func (l *Log) End() (int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	info, err := os.Stat(l.path(0))
-	if err != nil {
-		return 0, err
-	}
-	return l.moved + info.Size(), nil
 }

@@ -181,7 +181,7 @@ func TestReadFollowsThroughRotations(t *testing.T) {
 	if got.String() != numbered(0, n) {
 		t.Fatalf("read %d bytes, want all %d", got.Len(), 64*n)
 	}
-	if end, err := l.End(); err != nil || end != at {
+	if _, end, err := l.TailEnd(0); err != nil || end != at {
 		t.Errorf("end %d, %v, want %d", end, err, at)
 	}
 	lines(t, w, n, n+10)
@@ -191,6 +191,45 @@ func TestReadFollowsThroughRotations(t *testing.T) {
 }
 
 // TestEmptyTheWholeFile covers file systems that cannot remove the beginning of a file.
+// A reader that begins with the tail misses nothing of a process that writes meanwhile.
+func TestReadContinuesAfterTheTail(t *testing.T) {
+	l, w := open(t, Default())
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				fmt.Fprintf(w, "%07d\n", i)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	line := func(text []byte) (n int) {
+		if _, err := fmt.Sscanf(string(text), "%d\n", &n); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return n
+	}
+	for range 200 {
+		tail, at, err := l.TailEnd(8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := make([]byte, 8)
+		for n := 0; n < len(next); {
+			if n, _, err = l.Read(next, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(tail) == 8 && line(next) != line(tail)+1 {
+			t.Fatalf("after %q comes %q", tail, next)
+		}
+	}
+}
+
 func TestEmptyTheWholeFile(t *testing.T) {
 	l, w := open(t, small)
 	lines(t, w, 0, 10)
