@@ -332,7 +332,11 @@ func (c *connection) write(text []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.socket.SetWriteDeadline(time.Now().Add(writeTime))
-	return c.socket.WriteMessage(websocket.TextMessage, text)
+	err := c.socket.WriteMessage(websocket.TextMessage, text)
+	if err != nil { // no later write would succeed
+		c.end(err)
+	}
+	return err
 }
 
 // read handles incoming frames until the connection ends.
@@ -393,11 +397,14 @@ func (c *connection) ping() {
 	}
 }
 
+// end closes the connection. It keeps only the first error, because that causes the others.
 func (c *connection) end(err error) {
 	c.mu.Lock()
-	c.calls = nil
-	c.mu.Unlock()
-	c.err = err
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		return
+	}
+	c.calls, c.err = nil, err
 	close(c.gone)
 	c.socket.Close()
 }

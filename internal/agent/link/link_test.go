@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -93,5 +95,66 @@ func TestNeverConnected(t *testing.T) {
 	}).Run(ctx)
 	if text := log.String(); !strings.Contains(text, "not connected to the service yet") || !strings.Contains(text, "no such token") || strings.Contains(text, "is lost") {
 		t.Errorf("got %s", text)
+	}
+}
+
+// A connection on which the agent cannot write is lost at once, even if messages of the service still arrive.
+func TestFailedWriteEndsTheConnection(t *testing.T) {
+	done := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer socket.Close()
+		_, text, err := socket.ReadMessage()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, action, id, err := agentproto.DecodeRequest(text)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		hello, err := agentproto.EncodeAnswer(action, id, agentproto.HelloAnswer{HostID: "h", ComputeName: "c", HeartbeatMillis: 1000})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = socket.WriteMessage(websocket.TextMessage, hello)
+		<-done // it keeps the connection open
+	}))
+	defer service.Close()
+	defer close(done)
+
+	connected, lost := make(chan struct{}, 10), make(chan struct{}, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	l := New(Config{
+		Target: func(context.Context) (Target, error) {
+			return Target{Endpoint: "ws" + strings.TrimPrefix(service.URL, "http")}, nil
+		},
+		Hello: func() *agentproto.AgentHello {
+			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
+		},
+		Connected: func(agentproto.HelloAnswer) { connected <- struct{}{} },
+		Lost:      func() { lost <- struct{}{} },
+		Log:       slog.New(slog.DiscardHandler), Chance: func() float64 { return 0 },
+	})
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	<-connected
+	if err := l.current.socket.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Call(ctx, new(agentproto.GetServerToken), nil); !errors.Is(err, ErrNotConnected) {
+		t.Errorf("call: %v", err)
+	}
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the connection is still in use")
 	}
 }
