@@ -161,7 +161,7 @@ func (s *search) compound(st *ruleset.Statement) ruleset.Verdict {
 // its verdict is not sure.
 func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v ruleset.Verdict, sure bool) {
 	var sums [64]float64
-	size := 0.0 // of all numbers: sums of huge ones overflow, depending on their order
+	size := 0.0 // of all numbers: how sums of large ones round or overflow depends on their order
 	var counts [64]int
 	for _, j := range s.joined {
 		r := &s.m.pool.records[j.slot]
@@ -193,7 +193,7 @@ func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v rule
 	for _, team := range shape.Teams {
 		worst = max(worst, math.Abs(sums[team]/float64(counts[team])-mean))
 	}
-	margin := 1e-6 * max(1, math.Abs(mean), form.Bounds.Max)
+	margin := 1e-6 * max(1, math.Abs(mean), form.Bounds.Max, 1e-6*size)
 	switch {
 	case size > 1e300:
 		return 0, false
