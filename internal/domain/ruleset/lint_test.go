@@ -68,3 +68,28 @@ func TestLintSaysWhatParseSays(t *testing.T) {
 		}
 	}
 }
+
+// TestSimilarNamesAreSearchedForTheFirstUnknownOnes: a body with a thousand unknown names and as many declared ones took a second.
+func TestSimilarNamesAreSearchedForTheFirstUnknownOnes(t *testing.T) {
+	var unknown []string
+	for i := range 2 * hintsMax {
+		unknown = append(unknown, fmt.Sprintf(`"teams[*].players.attributes[skil%d]"`, i))
+	}
+	body := func(attribute, measurements string) string {
+		return `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"` + attribute + `","type":"number"}],"teams":[{"name":"t","minPlayers":1,"maxPlayers":2}],
+"rules":[{"name":"r","type":"comparison","operation":"=","measurements":[` + measurements + `]}]}`
+	}
+	hints := func(body string) (n int) {
+		for _, f := range Lint(body, 60) {
+			n += strings.Count(f.Message, "did you mean")
+		}
+		return n
+	}
+	if n := hints(body("skill", strings.Join(unknown, ","))); n != hintsMax {
+		t.Errorf("%d hints, want %d", n, hintsMax)
+	}
+	long := strings.Repeat("n", 20_000)
+	if n := hints(body(long, `"teams[*].players.attributes[`+long+`m]"`)); n != 0 {
+		t.Errorf("%d hints for a name that no message shows, want none", n)
+	}
+}

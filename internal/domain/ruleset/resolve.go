@@ -32,6 +32,19 @@ type names struct {
 	teams      map[string][]int // definitions and generated teams
 	all        []int
 	incomplete bool // the teams have problems, so an unknown name is not one
+	hints      int
+}
+
+// hintsMax is the most unknown names of a rule set for which similar ones are searched: a body may have a thousand unknown names and as many
+// declared ones, and only its first problems are shown.
+const hintsMax = 100
+
+// similar returns the end of a message about an unknown name. It ignores names that are too long for a message.
+func similar[T any](n *names, unknown string, known map[string]T) string {
+	if n.hints++; n.hints > hintsMax || len(unknown) > shownMax {
+		return ""
+	}
+	return didYouMean(unknown, slices.Sorted(maps.Keys(known)))
 }
 
 // resolve looks up the names of an expression and finds its type.
@@ -67,7 +80,7 @@ func (n *names) selectTeams(e *Expr, s syntax) error {
 		switch {
 		case !ok && n.incomplete:
 		case !ok:
-			return fmt.Errorf("the team %s is unknown%s", quoted(name), didYouMean(name, slices.Sorted(maps.Keys(n.teams))))
+			return fmt.Errorf("the team %s is unknown%s", quoted(name), similar(n, name, n.teams))
 		case len(s.names) == 1: // shares the definition's list, because a rule set may contain it thousands of times
 			e.Teams, e.Several = teams, len(teams) > 1
 			return nil
@@ -96,7 +109,7 @@ func (n *names) read(e *Expr, s syntax) error {
 	case partAttribute:
 		column, ok := n.column[s.attribute]
 		if !ok {
-			return fmt.Errorf("the attribute %s is not declared%s", quoted(s.attribute), didYouMean(s.attribute, slices.Sorted(maps.Keys(n.column))))
+			return fmt.Errorf("the attribute %s is not declared%s", quoted(s.attribute), similar(n, s.attribute, n.column))
 		}
 		e.Op, e.Column = OpAttribute, column
 		switch n.attributes[column].Kind {
