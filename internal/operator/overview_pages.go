@@ -91,15 +91,12 @@ func (d *Door) fleetPage(ctx context.Context, id string) (x *FleetPage, err erro
 	return x, nil
 }
 
-// addProcesses adds the connected server processes, and reports whether there are more.
+// addProcesses adds the running server processes, and reports whether there are more.
 func (x *FleetPage) addProcesses(v *cell.View) (more bool) {
 	computes := v.Computes(x.ID, "", 0, "", overviewMost+1)
 	for i := range computes[:min(len(computes), overviewMost)] {
 		c := &computes[i]
 		for _, p := range v.ProcessesOn(x.ID, c.Name) {
-			if p.State == fleet.Ended {
-				continue
-			}
 			if len(x.Processes) == overviewMost {
 				return true
 			}
