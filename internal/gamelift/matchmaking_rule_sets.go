@@ -3,7 +3,6 @@ package gamelift
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -111,12 +110,17 @@ func namedPage[T any](ctx context.Context, s *Service, operation string, in any,
 			return nil, nil, invalid("NextToken is from another version of Muster") // the token was intact but has another form
 		}
 	}
+	seen := make(map[string]bool, len(names)) // also on earlier pages
+	for _, earlier := range names[:at] {
+		seen[lastPart(earlier)] = true
+	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {
 		for ; at < len(names) && len(page) < size; at++ {
 			wanted := lastPart(names[at])
-			if slices.ContainsFunc(names[:at], func(earlier string) bool { return lastPart(earlier) == wanted }) {
-				continue // also if an earlier page has it
+			if seen[wanted] {
+				continue
 			}
+			seen[wanted] = true
 			if x, ok := get(v, wanted); ok {
 				page = append(page, x)
 			}
