@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -238,6 +239,10 @@ func appendCanonicalQuery(dst []byte, query string) []byte {
 			parameters[i] = p + "="
 		}
 	}
-	slices.Sort(parameters)
+	slices.SortFunc(parameters, func(a, b string) int {
+		nameA, valueA, _ := strings.Cut(a, "=")
+		nameB, valueB, _ := strings.Cut(b, "=")
+		return cmp.Or(strings.Compare(nameA, nameB), strings.Compare(valueA, valueB))
+	})
 	return append(dst, strings.Join(parameters, "&")...)
 }

@@ -60,6 +60,18 @@ func TestRightSignaturePasses(t *testing.T) {
 	}
 }
 
+// Parameters are signed in the order of their names, in which "a" precedes "a-b" and "a1", and then of their values.
+func TestSignedQueries(t *testing.T) {
+	v := newVerifier()
+	for _, query := range []string{"a=1&b=2", "b=2&a=1&a=0", "a=1&a-b=2&a1=3", "a1=3&a-b=2&a=%2F&a=1", "a&a-b=2"} {
+		r := httptest.NewRequest(http.MethodPost, "http://muster.example:8080/?"+query, strings.NewReader("{}"))
+		sign(t, r, "{}", keysForTest()["AKADMIN"], "gamelift", "mars-1", signedAt)
+		if _, refused := v.verify(r, []byte("{}"), "gamelift"); refused != nil {
+			t.Errorf("%s: %v", query, refused)
+		}
+	}
+}
+
 func TestWrongSignaturesAreRefused(t *testing.T) {
 	edit := func(old, new string) func(*http.Request) {
 		return func(r *http.Request) {
