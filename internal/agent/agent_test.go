@@ -3,16 +3,20 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -417,6 +421,36 @@ func TestInvalidPaths(t *testing.T) {
 		s.eventually("the cause", func() bool {
 			return s.beat != nil && len(s.beat.Launches) == 1 && s.beat.Launches[0].Cause == agentproto.CausePath && s.beat.Launches[0].State != agentproto.LaunchRunning
 		})
+	}
+}
+
+// A program that does not start because the host lacks something is not reported as missing.
+func TestStartFailsForAnotherReason(t *testing.T) {
+	s := newService(t, play(1, "wait"))
+	s.run(func(c *Config) {
+		c.MemoryMax = 1 << 30
+		c.Groups, _ = process.NewGroups("none")
+	})
+	s.eventually("the cause", func() bool {
+		return s.beat != nil && len(s.beat.Launches) == 1 && s.beat.Launches[0].State != agentproto.LaunchRunning &&
+			s.beat.Launches[0].Cause == agentproto.CauseNoStart && strings.Contains(s.beat.Launches[0].Reason, "memory limit")
+	})
+}
+
+func TestProgramThatCannotRun(t *testing.T) {
+	_, noProgram := exec.LookPath("no-such-program-anywhere")
+	for err, want := range map[error]bool{
+		noProgram: true,
+		&fs.PathError{Op: "fork/exec", Path: "/srv/game", Err: syscall.ENOENT}:                            true,
+		&fs.PathError{Op: "fork/exec", Path: "/srv/game", Err: syscall.EACCES}:                            true,
+		&fs.PathError{Op: "fork/exec", Path: "/srv/game", Err: syscall.EAGAIN}:                            false,
+		&fs.PathError{Op: "fork/exec", Path: "/srv/game", Err: syscall.ENOMEM}:                            false,
+		fmt.Errorf("make cgroup: %w", &fs.PathError{Op: "mkdir", Path: "/sys/fs/x", Err: syscall.ENOSPC}): false,
+		errors.New("no job object"): false,
+	} {
+		if got := cannotRun(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
 	}
 }
 

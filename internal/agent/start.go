@@ -3,12 +3,15 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +34,7 @@ func (a *Agent) start(e *entry, slot int, now time.Time) {
 		err = a.save()
 	}
 	if err == nil {
-		if s.process, err = a.config.Groups.Start(command); err != nil {
+		if s.process, err = a.config.Groups.Start(command); cannotRun(err) {
 			err = &pathError{err}
 		}
 	}
@@ -66,6 +69,15 @@ func (a *Agent) notStarted(s *server, err error, now time.Time) {
 		a.unsent = append(a.unsent, endedOf(s, agentproto.InvalidPath, agentproto.Exit{EndedMillis: now.UnixMilli(), LastOutput: agentproto.LastOutput([]byte(err.Error()))}))
 	}
 	a.save()
+}
+
+// cannotRun reports whether a process could not be started because of its program, and not because the host lacks something.
+func cannotRun(err error) bool {
+	if _, ok := errors.AsType[*exec.Error](err); ok {
+		return true
+	}
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && failed.Op == "fork/exec" && !slices.ContainsFunc([]error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}, func(lack error) bool { return errors.Is(err, lack) })
 }
 
 // pathError means that a launch path names nothing executable.
