@@ -117,7 +117,8 @@ func (c *Client) GoWithID(id, action, members string, answered func(Answer, erro
 	_, _ = c.conn.Write(endFrame(c.out, opText)) // the reading side notices a failure and ends all requests
 }
 
-// Do sends a request and waits for its answer. An answer with another status than 200 is a *StatusError.
+// Do sends a request and waits for its answer. An answer with another status than 200 is a *StatusError. If the context ends before the request is
+// written, the connection is dropped.
 func (c *Client) Do(ctx context.Context, action, members string) (Answer, error) {
 	return c.DoWithID(ctx, c.ids.next(), action, members)
 }
@@ -129,10 +130,12 @@ func (c *Client) DoWithID(ctx context.Context, id, action, members string) (Answ
 		err    error
 	}
 	got := make(chan outcome, 1)
+	written := context.AfterFunc(ctx, c.Drop) // a message that is written only in part leaves no other use of the connection
 	c.GoWithID(id, action, members, func(a Answer, err error) {
 		a.Raw = append([]byte(nil), a.Raw...)
 		got <- outcome{a, err}
 	})
+	written()
 	select {
 	case o := <-got:
 		if o.err == nil && o.answer.Status != 200 {
