@@ -209,11 +209,26 @@ func (g *Groups) peak(group string) int64 {
 // remove removes the cgroup of an ended process, once the killed processes in it have ended.
 func (g *Groups) remove(group string) {
 	for wait := time.Millisecond; group != "" && wait < 20*time.Second; wait *= 2 {
-		if err := os.Remove(group); err == nil || errors.Is(err, os.ErrNotExist) {
+		if err := removeTree(group); err == nil || errors.Is(err, os.ErrNotExist) {
 			return
 		}
 		time.Sleep(wait)
 	}
+}
+
+// removeTree removes the cgroup of an ended process with those that the process may have created in it. The kernel removes the files of a cgroup.
+func removeTree(group string) error {
+	err := os.Remove(group)
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	entries, _ := os.ReadDir(group) // if this fails, so does the last removal
+	for _, entry := range entries {
+		if entry.IsDir() {
+			removeTree(filepath.Join(group, entry.Name()))
+		}
+	}
+	return os.Remove(group)
 }
 
 // PIDs returns the process ids of a server process: all in its cgroup, or only its own without a cgroup.

@@ -357,3 +357,25 @@ func denyClone3() error {
 	}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
+
+// A server process with the right to do so may create cgroups in its own, as a container runtime does. They go with it.
+func TestGroupsOfTheProcessAreRemoved(t *testing.T) {
+	groups, err := NewGroups("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if groups.dir == "" {
+		t.Skip("this host has no cgroups: ", groups.Describe())
+	}
+	group := filepath.Join(groups.dir, groupName("nested"))
+	for _, dir := range []string{group, filepath.Join(group, "a"), filepath.Join(group, "a", "b"), filepath.Join(group, "c")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(dir)
+	}
+	groups.remove(group)
+	if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the group: got %v, want none", err)
+	}
+}
