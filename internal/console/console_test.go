@@ -64,7 +64,7 @@ func newDeskOn(t *testing.T, config engine.Config, kept *series.Store) *desk {
 		Engine: e, Secret: secret, Keys: x.keys, Private: func(r *http.Request) bool { return r.Header.Get("Open") == "" }, Secure: func(r *http.Request) bool { return r.Header.Get("Plain") == "" },
 		Signins: signin.New(signin.Config{}).Door("console"), Attention: attention.New(attention.Config{Engine: e}), Log: log, Series: kept,
 		API: gamelift.NewHandler(api, gamelift.Config{Keys: x.keys, Log: log}),
-		Explain: func(_ context.Context, kind, id string) ([]byte, error) {
+		Explain: func(_ context.Context, kind, id string, _ bool) ([]byte, error) {
 			return nil, domain.Refuse(domain.NotFound, "%s %s not found", kind, id)
 		},
 	})
@@ -364,7 +364,7 @@ func TestLiveStreamsAreBounded(t *testing.T) {
 
 // explains makes the operators' API explain one object.
 func (x *desk) explains(kind, id string) {
-	x.config.Explain = func(_ context.Context, k, i string) ([]byte, error) {
+	x.config.Explain = func(_ context.Context, k, i string, _ bool) ([]byte, error) {
 		if k == kind && i == id {
 			return fmt.Appendf(nil, `{"kind":%q,"id":%q,"status":"ACTIVE","why":"It is so."}`, kind, id), nil
 		}

@@ -41,8 +41,8 @@ type Config struct {
 	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 
-	// Explain returns the operators' API's answer about an object: its JSON document.
-	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
+	// Explain returns the operators' API's answer about an object: its JSON document, with the output of its server process if the viewer may read that.
+	Explain func(ctx context.Context, kind, id string, mayReadOutput bool) (document []byte, err error)
 	// Feed returns the operators' API's answer about the events of an object: its JSON document, including audit log entries if the caller may read
 	// them.
 	Feed func(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error)

@@ -115,7 +115,9 @@ func (x *explanation) When(t time.Time) template.HTML { return when(domain.TimeO
 
 func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
 	id := r.PathValue("id")
-	x, err := d.explain(r.Context(), kind, id)
+	key, _, _ := d.session(r)
+	by := key.Principal(d.config.Proxies.Of(r))
+	x, err := d.explain(r.Context(), kind, id, by.MayCall(readOutput) == nil)
 	if err != nil {
 		return nil, gone(err, kind, id)
 	}
@@ -147,8 +149,8 @@ func (d *Door) actionsOn(ctx context.Context, kind, id string) (names []string, 
 	return names, err
 }
 
-func (d *Door) explain(ctx context.Context, kind, id string) (*explanation, error) {
-	document, err := d.config.Explain(ctx, kind, id)
+func (d *Door) explain(ctx context.Context, kind, id string, mayReadOutput bool) (*explanation, error) {
+	document, err := d.config.Explain(ctx, kind, id, mayReadOutput)
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ func hitOf(o *lookup.Object) hit {
 
 // idOf returns the id of an object for the operators' API.
 func (d *Door) idOf(ctx context.Context, kind, id string) (string, error) {
-	x, err := d.explain(ctx, kind, id)
+	x, err := d.explain(ctx, kind, id, false)
 	if err != nil {
 		return "", err
 	}

@@ -55,7 +55,7 @@ func TestFindAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	explained := map[string]string{"my-ticket": "ticket", "my-placement": "placement", "my-party": "party", string(game): "game-session", testFleet + "/" + testCompute + "/p-one": "process"}
-	x.config.Explain = func(_ context.Context, kind, id string) ([]byte, error) {
+	x.config.Explain = func(_ context.Context, kind, id string, _ bool) ([]byte, error) {
 		if explained[id] == kind {
 			return []byte("{}"), nil
 		}

@@ -95,7 +95,7 @@ func TestPlotsOfAPool(t *testing.T) {
 
 func TestTicketPageShowsTheSearch(t *testing.T) {
 	x := matchmakers(t)
-	x.config.Explain = func(_ context.Context, kind, id string) ([]byte, error) {
+	x.config.Explain = func(_ context.Context, kind, id string, _ bool) ([]byte, error) {
 		return json.RawMessage(`{"kind":"ticket","id":"t1","status":"SEARCHING","why":"It waits.","facts":[{"name":"configuration","value":"ranked"},{"name":"started","value":"2026-01-02 03:04:05.678 UTC"}],
 			"search":{"now":{"looked":9,"possible":1,"rejected":[{"rule":"Near","tickets":8,"with":"t7","reason":"90 is more than 5"}]},
 			"oldest":[{"ticket":"t2","possible":false,"rejectedBy":["Near"],"reasons":["<b>far"]}],"steps":[{"at":"2030-01-01T00:00:00Z","waitSeconds":30,"changes":[{"property":"maxDistance","from":"5","to":"50"}],"partners":{"looked":9,"possible":4}}],

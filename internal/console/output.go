@@ -10,6 +10,9 @@ import (
 // gamePrefix starts the id of a game session, as in an ARN, where the output of its server process is requested.
 const gamePrefix = ":gamesession/"
 
+// readOutput is the action that policies allow or deny for what server processes print.
+const readOutput = "muster:Service.ReadOutput"
+
 // outputLines is how many of the last lines a page shows at first.
 const outputLines = "500"
 
@@ -37,7 +40,7 @@ func (d *Door) output(r *http.Request) (*content, error) {
 // serveOutput answers with the output as text.
 func (d *Door) serveOutput(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	who := by.Principal(d.config.Proxies.Of(r))
-	if err := who.MayCall("muster:Service.ReadOutput"); err != nil {
+	if err := who.MayCall(readOutput); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}

@@ -211,7 +211,7 @@ func (d *Door) party(r *http.Request) (*content, error) {
 	}
 	x := &partyView{}
 	var err error
-	if x.explanation, err = d.explain(r.Context(), "party", id); err != nil {
+	if x.explanation, err = d.explain(r.Context(), "party", id, false); err != nil {
 		return nil, gone(err, "party", id)
 	}
 	party, err := domain.ParseID[flow.PartyID](x.ID)

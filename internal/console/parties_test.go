@@ -24,7 +24,7 @@ func lobby(t *testing.T, players int) (x *desk, parties []flow.PartyID) {
 	config, options := cell.DefaultConfig(), flow.DefaultConfig()
 	config.PlayerFlow.Flow = &options
 	x = newDeskOn(t, engine.Config{Cell: config}, nil)
-	x.config.Explain = func(_ context.Context, kind, id string) ([]byte, error) {
+	x.config.Explain = func(_ context.Context, kind, id string, _ bool) ([]byte, error) {
 		if party, err := domain.ParseID[flow.PartyID](id); kind == "party" && err == nil && slices.Contains(parties, party) {
 			return json.Marshal(map[string]string{"kind": kind, "id": id, "why": "It does not search."})
 		}

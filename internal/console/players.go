@@ -62,7 +62,7 @@ func (d *Door) player(r *http.Request) (*content, error) {
 	if x.Sessions, err = playerSessionList.beginning(d, r, Prefix+"/player-sessions/"+escaped(id)); err != nil {
 		return nil, err
 	}
-	x.Flow, err = d.explain(r.Context(), "player", id)
+	x.Flow, err = d.explain(r.Context(), "player", id, false)
 	if _, refused := errors.AsType[*domain.Refusal](err); refused { // player flow is off, or does not know the player
 		x.Flow, err = nil, nil
 	}

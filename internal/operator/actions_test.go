@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -57,18 +58,6 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 		door.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
-	principal := func(role identity.Role, document string) identity.Principal {
-		keys := identity.NewKeys(secret, e.Now)
-		keys.Publish([]access.Key{{ID: "MUSTX", Role: role, Account: identity.DefaultAccount}})
-		if document != "" {
-			err := keys.PublishPolicies([]access.Policy{{Name: "p", Text: document}}, []access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "MUSTX"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		key, _ := keys.Find("MUSTX")
-		return key.Principal("192.0.2.1")
-	}
 	for _, cmd := range []kernel.Command{
 		&hosting.CreateLocation{Name: "custom-a"}, &hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Account: "1", Name: "f"}, Locations: []string{"custom-a"}},
 		&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Account: "1", Name: "live", Fleet: "fleet-1"}},
@@ -84,7 +73,7 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 		`POST hosts/tokens {"fleet":"fleet-1"}`:                             "fleet/fleet-1",
 	} {
 		for part := range strings.FieldsSeq(resource) {
-			by = principal(identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"*","Resource":"arn:aws:gamelift:*:*:`+part+`"}]}`)
+			by = principal(t, e.Now, identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"*","Resource":"arn:aws:gamelift:*:*:`+part+`"}]}`)
 			words := strings.SplitN(request, " ", 3)
 			r := httptest.NewRequest(words[0], Prefix+words[1], strings.NewReader(words[2]))
 			r.Header.Set("Content-Type", "application/json")
@@ -98,24 +87,24 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 	for pattern, c := range calls {
 		used[c.action.String()] = true
 		for _, role := range []identity.Role{identity.Admin, identity.Backend, identity.Client, identity.ReadOnly} {
-			by = principal(role, "")
+			by = principal(t, e.Now, role, "")
 			if code, body := ask(pattern); (code == http.StatusForbidden) == c.may.Allow(role) || code == http.StatusMethodNotAllowed {
 				t.Errorf("%s as %s: %d %s", pattern, role, code, body)
 			}
 		}
 		statement := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"%s","Resource":"*"}]}`
-		by = principal(identity.Admin, fmt.Sprintf(statement, c.action))
+		by = principal(t, e.Now, identity.Admin, fmt.Sprintf(statement, c.action))
 		code, body := ask(pattern)
 		if want := "is not authorized to perform: " + c.action.String() + " on resource: * with an explicit deny in statement 2 of policy p"; code != http.StatusForbidden || !strings.Contains(body, want) {
 			t.Errorf("%s, denied: %d %s, want 403 and %q", pattern, code, body, want)
 		}
-		by = principal(identity.Admin, strings.Replace(fmt.Sprintf(statement, "gamelift:*"), "Deny", "Allow", 1))
+		by = principal(t, e.Now, identity.Admin, strings.Replace(fmt.Sprintf(statement, "gamelift:*"), "Deny", "Allow", 1))
 		if code, body := ask(pattern); code == http.StatusForbidden {
 			t.Errorf("%s, allowed: %d %s", pattern, code, body)
 		}
 	}
 	for pattern, second := range seconds {
-		by = principal(identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"`+second.String()+`","Resource":"*"}]}`)
+		by = principal(t, e.Now, identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"`+second.String()+`","Resource":"*"}]}`)
 		if code, body := ask(pattern); code != http.StatusForbidden || !strings.Contains(body, "is not authorized to perform: "+second.String()) {
 			t.Errorf("%s, whose second action is denied: %d %s", pattern, code, body)
 		}
@@ -135,4 +124,23 @@ func TestAuditOfADoorThatIsNone(t *testing.T) {
 	if f, err := AuditFilter(url.Values{"door": {"sign-in"}}); err != nil || f.Door != "sign-in" {
 		t.Errorf("got %+v, %v", f, err)
 	}
+}
+
+// principal returns a caller with a role, and with a policy if there is a document.
+func principal(t *testing.T, now func() time.Time, role identity.Role, document string) identity.Principal {
+	t.Helper()
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := identity.NewKeys(secret, now)
+	keys.Publish([]access.Key{{ID: "MUSTX", Role: role, Account: identity.DefaultAccount}})
+	if document != "" {
+		err := keys.PublishPolicies([]access.Policy{{Name: "p", Text: document}}, []access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "MUSTX"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, _ := keys.Find("MUSTX")
+	return key.Principal("192.0.2.1")
 }

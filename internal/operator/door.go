@@ -82,7 +82,7 @@ func NewDoor(c Config) *Door {
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
 	}
 	for kind, explain := range d.explains {
-		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", read(d, explain))
+		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", d.explaining(explain))
 	}
 	d.handle("GET "+FeedPath, d.serveFeed)
 	d.handle("GET "+LogsPrefix+"{id...}", d.logs)
@@ -101,8 +101,30 @@ func NewDoor(c Config) *Door {
 	return d
 }
 
-// Explain returns this door's answer about an object: an Explanation as JSON. Its error is a *domain.Refusal if the object does not exist.
-func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, err error) {
+// explaining serves explanations of one kind.
+func (d *Door) explaining(explain func(ctx context.Context, id string) (*Explanation, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		by, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything")
+		if !ok {
+			return
+		}
+		w, r, traced := d.traced(w, r)
+		defer traced()
+		x, err := explain(r.Context(), r.PathValue("id"))
+		if err != nil {
+			d.refuse(w, r, err)
+			return
+		}
+		if by.MayCall(readOutput) != nil {
+			x.hideOutput()
+		}
+		answer(w, http.StatusOK, x)
+	}
+}
+
+// Explain returns this door's answer about an object: an Explanation as JSON, with the output of its server process if the caller may read that. Its error is a
+// *domain.Refusal if the object does not exist.
+func (d *Door) Explain(ctx context.Context, kind, id string, mayReadOutput bool) (document []byte, err error) {
 	explain, ok := d.explains[kind]
 	if !ok {
 		return nil, domain.Refuse(domain.NotFound, "objects of the kind %.40q are not explained", kind)
@@ -110,6 +132,9 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 	x, err := explain(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if !mayReadOutput {
+		x.hideOutput()
 	}
 	return json.Marshal(x)
 }

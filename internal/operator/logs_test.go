@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // fakeOutput returns what an agent would send, and records what was asked.
@@ -167,5 +168,26 @@ func TestEndAfterSilence(t *testing.T) {
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "part" || answer.Trailer.Get(LogsError) != "the agent is silent" {
 		t.Errorf("got %q, %v, %q", text, err, answer.Trailer)
+	}
+}
+
+func TestExplanationsHideOutputThatPoliciesDeny(t *testing.T) {
+	o := newOffice(t)
+	gone := o.ready("gone")
+	o.do(&hosting.ReportExit{Process: gone, Event: "SERVER_PROCESS_CRASHED", Exit: exit.Report{Reason: "SERVER_PROCESS_CRASHED", Signal: "SIGSEGV", Output: "a secret\n"}})
+	for effect, shown := range map[string]bool{"Allow": true, "Deny": false} {
+		document := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"` + effect + `","Action":"` + readOutput + `","Resource":"*"}]}`
+		o.door.config.Authenticate = func(*http.Request, []byte) (identity.Principal, int, error) {
+			return principal(t, time.Now, identity.ReadOnly, document), http.StatusOK, nil
+		}
+		w := httptest.NewRecorder()
+		o.door.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Prefix+"explain/process/gone", nil))
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "a secret") != shown {
+			t.Errorf("%s: %d %s", effect, w.Code, w.Body)
+		}
+		page, err := o.door.Explain(t.Context(), "process", "gone", shown)
+		if err != nil || strings.Contains(string(page), "a secret") != shown {
+			t.Errorf("for the console, %s: %s %v", effect, page, err)
+		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -214,8 +216,21 @@ func (d *Door) returnOf(p *fleet.Process) string {
 	}
 }
 
-// exitOutput is how much of a process's last output an explanation shows, in bytes.
-const exitOutput = 4 << 10
+// The last output of a process in explanations.
+const (
+	lastOutput = "last output"
+	exitOutput = 4 << 10 // bytes of it
+	readOutput = "muster:Service.ReadOutput"
+)
+
+// hideOutput removes the output of a server process, for callers whose policies do not allow readOutput.
+func (x *Explanation) hideOutput() {
+	x.Facts = slices.DeleteFunc(x.Facts, func(f Fact) bool { return f.Name == lastOutput })
+	for i := range x.Timeline {
+		m := &x.Timeline[i]
+		m.Detail, _, _ = strings.Cut(m.Detail, hosting.OutputInEvent)
+	}
+}
 
 // exitMoment adds an agent's observation of the end of a server process.
 func exitMoment(x *Explanation, report *exit.Report) {
@@ -223,7 +238,7 @@ func exitMoment(x *Explanation, report *exit.Report) {
 		return
 	}
 	x.moment(report.At, "PROCESS_EXITED", report.How())
-	x.fact("last output", report.LastLines(exitOutput))
+	x.fact(lastOutput, report.LastLines(exitOutput))
 }
 
 func linkInWords(linked bool) string {

@@ -80,11 +80,14 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 
 const exitEventOutput = 500 // bytes of output in a fleet event
 
+// OutputInEvent stands before the output of a process in the message of a fleet event.
+const OutputInEvent = ". Last output: "
+
 // exitEvent writes to the fleet's event log how a process ended, unless an identical line is among the newest.
 func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report, lost loss) (written bool) {
 	message := "Server " + who + " ended: " + report.How()
 	if output := report.LastLines(exitEventOutput); output != "" {
-		message += ". Last output: " + output
+		message += OutputInEvent + output
 	}
 	if t.told(fleetID, code, message) {
 		return false
