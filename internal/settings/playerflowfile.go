@@ -24,6 +24,8 @@ func (s Settings) flagsOfPlayerFlow() []flaggedOption {
 		{"players-online", "LoginServiceConfig.targetCcu", s.PlayersOnline != d.PlayersOnline},
 		{"player-reconnect", "GameInstanceServiceConfig.reconnect", s.PlayerReconnect != d.PlayerReconnect},
 		{"player-reconnect-window", "GameInstanceServiceConfig.reconnectWindow", s.PlayerReconnectWindow != d.PlayerReconnectWindow},
+		{"player-direct-create", "GameInstanceServiceConfig.directCreate", s.PlayerDirectCreate != d.PlayerDirectCreate},
+		{"player-direct-create", "GameInstanceServiceConfig.directCreateQueue", s.PlayerDirectCreate != d.PlayerDirectCreate},
 		{"player-direct-join", "GameInstanceServiceConfig.directJoin", s.PlayerDirectJoin != d.PlayerDirectJoin},
 		{"player-penalties", "PenaltyServiceConfig.mode", s.PlayerPenalties != d.PlayerPenalties},
 	}

@@ -25,7 +25,7 @@ func withPlayerFlowFile(t *testing.T, content string) Settings {
 
 func TestPlayerFlowFile(t *testing.T) {
 	s := withPlayerFlowFile(t, `{"PartyServiceConfig": {"maxMembers": 4}, "queues": [{"name": "ranked", "reconnect": "REQUIRED"}]}`)
-	s.PlayerReconnectWindow = 2 * time.Minute
+	s.PlayerReconnectWindow, s.PlayerDirectCreate = 2*time.Minute, "europe"
 	c := s.Cell().PlayerFlow.Flow
 	if err := s.ReadPlayerFlow(c); err != nil {
 		t.Fatal(err)
@@ -42,9 +42,11 @@ func TestPlayerFlowFile(t *testing.T) {
 		got[o.Name] = o
 	}
 	for name, want := range map[string]PlayerFlowOption{
-		"PartyServiceConfig.maxMembers":             {Value: "4", From: s.PlayerFlowConfig},
-		"PartyServiceConfig.leaderMode":             {Value: "SINGLE", From: "default"},
-		"GameInstanceServiceConfig.reconnectWindow": {Value: "2m", From: "player-reconnect-window"},
+		"PartyServiceConfig.maxMembers":               {Value: "4", From: s.PlayerFlowConfig},
+		"PartyServiceConfig.leaderMode":               {Value: "SINGLE", From: "default"},
+		"GameInstanceServiceConfig.reconnectWindow":   {Value: "2m", From: "player-reconnect-window"},
+		"GameInstanceServiceConfig.directCreate":      {Value: "true", From: "player-direct-create"},
+		"GameInstanceServiceConfig.directCreateQueue": {Value: "europe", From: "player-direct-create"},
 		"queues": {Value: `{"name":"ranked","reconnect":"REQUIRED"}`, From: s.PlayerFlowConfig},
 	} {
 		if want.Name = name; got[name] != want {
@@ -63,9 +65,13 @@ func TestPlayerFlowFileFaults(t *testing.T) {
 		`{"GameInstanceServiceConfig": {"reconnect": "OFF"}, "LoginServiceConfig": {"targetCcu": 5}}`: {
 			"GameInstanceServiceConfig.reconnect: the flag or setting player-reconnect sets it as well",
 		},
+		`{"GameInstanceServiceConfig": {"directCreate": false, "directCreateQueue": "asia"}}`: {
+			"GameInstanceServiceConfig.directCreate: the flag or setting player-direct-create sets it as well",
+			"GameInstanceServiceConfig.directCreateQueue: the flag or setting player-direct-create sets it as well",
+		},
 	} {
 		s := withPlayerFlowFile(t, content)
-		s.PlayerReconnect = "REQUIRED"
+		s.PlayerReconnect, s.PlayerDirectCreate = "REQUIRED", "europe"
 		c := s.Cell().PlayerFlow.Flow
 		before := c.Document()
 		err := s.ReadPlayerFlow(c)
