@@ -130,10 +130,22 @@ func TestPorts(t *testing.T) {
 		want(t, found, "port of --listen", Failure, "doctor.test (process ") // the test itself
 	}
 
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ok"}`)) }))
-	defer service.Close()
-	c.Settings.Listen = strings.TrimPrefix(service.URL, "http://")
-	want(t, Examine(t.Context(), c), "port of --listen", OK, "service of Muster")
+	for _, health := range []string{`{"status":"ok"}`, `{"damaged":["block 7"],"status":"ok"}`, `{"reason":"the disk is full","status":"failed"}`} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(health)) }))
+		defer service.Close()
+		c.Settings.Listen = strings.TrimPrefix(service.URL, "http://")
+		x := &examination{Config: c}
+		x.ports(t.Context())
+		want(t, x.found, "port of --listen", OK, "service of Muster")
+
+		// A service on a port below 1024 has a right to it that this user lacks.
+		x = &examination{Config: c}
+		denied := &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)}
+		x.port(t.Context(), "listen", c.Settings.Listen, denied)
+		want(t, x.found, "port of --listen", OK, "service of Muster")
+		x.port(t.Context(), "operator-listen", "127.0.0.1:1", denied)
+		want(t, x.found, "port of --operator-listen", Failure, "may not bind port 1")
+	}
 }
 
 func TestPublicURL(t *testing.T) {

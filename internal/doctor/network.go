@@ -33,35 +33,54 @@ func (x *examination) ports(ctx context.Context) {
 		if p.address == "" {
 			continue
 		}
-		check := "port of --" + p.setting
-		_, port, _ := net.SplitHostPort(p.address) // settings has reported any mistake in it
 		l, err := net.Listen("tcp", p.address)
-		switch {
-		case err == nil:
+		if err == nil {
 			l.Close()
-			x.add(check, OK, "", "%s is free, so no service runs there", p.address)
-		case errors.Is(err, syscall.EACCES):
-			x.add(check, Failure, "AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, setcap cap_net_bind_service=+ep on the binary, or a port from 1024 on",
-				"%s: this user may not bind port %s", p.address, port)
-		case socketerror.InUse(err):
-			x.taken(ctx, check, p.address, port, p.setting == "cluster-listen")
-		case socketerror.NotLocal(err):
-			x.add(check, Failure, "name an address of this machine, or none, as in :"+port, "%s: this machine does not have the address", p.address)
-		default:
-			x.add(check, Failure, "correct the address", "%v", err)
 		}
+		x.port(ctx, p.setting, p.address, err)
 	}
 }
 
-// taken examines which program holds a port. The port between nodes does not serve HTTP.
+// port examines the port of a setting; err is the result of binding it.
+func (x *examination) port(ctx context.Context, setting, address string, err error) {
+	check, cluster := "port of --"+setting, setting == "cluster-listen"
+	_, port, _ := net.SplitHostPort(address) // settings has reported any mistake in it
+	switch {
+	case err == nil:
+		x.add(check, OK, "", "%s is free, so no service runs there", address)
+	case socketerror.InUse(err):
+		x.taken(ctx, check, address, port, cluster)
+	case errors.Is(err, syscall.EACCES):
+		// The system checks this before it looks whether the port is in use, and systemd may give the right only to the service.
+		if !x.ofService(ctx, check, address, listener(port), cluster) {
+			x.add(check, Failure, "AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, setcap cap_net_bind_service=+ep on the binary, or a port from 1024 on",
+				"%s: this user may not bind port %s", address, port)
+		}
+	case socketerror.NotLocal(err):
+		x.add(check, Failure, "name an address of this machine, or none, as in :"+port, "%s: this machine does not have the address", address)
+	default:
+		x.add(check, Failure, "correct the address", "%v", err)
+	}
+}
+
+// ofService adds a finding if the service holds a port, or seems to. by is the process that listens there, from listener. The port between nodes does not
+// serve HTTP.
+func (x *examination) ofService(ctx context.Context, check, address, by string, cluster bool) bool {
+	switch {
+	case strings.HasPrefix(by, "muster ") || !cluster && x.Hangs == nil && isMuster(ctx, address):
+		x.add(check, OK, "", "a service of Muster listens at %s", address)
+	case by == "" && x.Hangs != nil:
+		x.add(check, Skipped, "", "%s probably belongs to the service, which does not answer", address)
+	default:
+		return false
+	}
+	return true
+}
+
+// taken examines which program holds a port.
 func (x *examination) taken(ctx context.Context, check, address, port string, cluster bool) {
 	by := listener(port)
-	if strings.HasPrefix(by, "muster ") || !cluster && x.Hangs == nil && isMuster(ctx, address) {
-		x.add(check, OK, "", "a service of Muster listens at %s", address)
-		return
-	}
-	if by == "" && x.Hangs != nil {
-		x.add(check, Skipped, "", "%s is in use, probably by the service, which does not answer", address)
+	if x.ofService(ctx, check, address, by, cluster) {
 		return
 	}
 	if by == "" {
@@ -85,7 +104,7 @@ func isMuster(ctx context.Context, address string) bool {
 	}
 	for _, scheme := range []string{"http", "https"} {
 		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}, localPatience) // the answer is not trusted
-		if err == nil && strings.HasPrefix(body, `{"status":`) {
+		if err == nil && healthIn(body) != "" {
 			return true
 		}
 		if timedOut(err) {
@@ -93,6 +112,15 @@ func isMuster(ctx context.Context, address string) bool {
 		}
 	}
 	return false
+}
+
+// healthIn returns the status in an answer of /healthz: ok or failed, or empty if the program that answered is not Muster.
+func healthIn(body string) string {
+	var health struct{ Status string }
+	if json.Unmarshal([]byte(body), &health) != nil || health.Status != "ok" && health.Status != "failed" {
+		return ""
+	}
+	return health.Status
 }
 
 // localPatience limits the wait for a program on this machine.
@@ -196,11 +224,7 @@ func (x *examination) publicURL(ctx context.Context) {
 		x.add(check, Failure, x.whyUnreachable(err), "%v", err)
 		return
 	}
-	var health struct{ Status string }
-	if json.Unmarshal([]byte(body), &health) != nil {
-		health.Status = ""
-	}
-	switch health.Status {
+	switch healthIn(body) {
 	case "ok":
 		x.add(check, OK, "", "the service at %s is healthy", at)
 	case "failed":
