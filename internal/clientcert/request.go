@@ -186,7 +186,7 @@ func (a *authorization) signedBy(key crypto.PublicKey, text []byte) bool {
 
 func stringToSign(r *http.Request, body []byte, a *authorization) []byte {
 	hash := sha256.Sum256(body)
-	text := []byte(r.Method + "\n" + Path + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
+	text := append(sigv4.AppendQuery([]byte(r.Method+"\n"+Path+"\n"), r.URL.RawQuery), '\n')
 	for name := range strings.SplitSeq(a.SignedHeaders, ";") {
 		text = append(append(text, name...), ':')
 		text = append(sigv4.AppendHeader(text, r, name), '\n')
@@ -195,20 +195,6 @@ func stringToSign(r *http.Request, body []byte, a *authorization) []byte {
 	text = hex.AppendEncode(append(text, '\n'), hash[:])
 	sum := sha256.Sum256(text)
 	return []byte(a.algorithm + "\n" + r.Header.Get("X-Amz-Date") + "\n" + a.Scope + "\n" + hex.EncodeToString(sum[:]))
-}
-
-func canonicalQuery(query string) string {
-	if query == "" {
-		return ""
-	}
-	parameters := strings.Split(query, "&")
-	for i, p := range parameters {
-		if !strings.Contains(p, "=") {
-			parameters[i] = p + "="
-		}
-	}
-	slices.Sort(parameters)
-	return strings.Join(parameters, "&")
 }
 
 // Sign signs a request as a client does. chain is the certificate followed by its intermediate certificates; key is its key.

@@ -1,12 +1,10 @@
 package gamelift
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -211,7 +209,7 @@ func appendCanonicalRequest(dst []byte, r *http.Request, a *sigv4.Authorization,
 	}
 	dst = append(append(dst, r.Method...), '\n')
 	dst = append(appendCanonicalPath(dst, path), '\n')
-	dst = append(appendCanonicalQuery(dst, query), '\n')
+	dst = append(sigv4.AppendQuery(dst, query), '\n')
 	for name := range strings.SplitSeq(a.SignedHeaders, ";") {
 		dst = append(append(dst, name...), ':')
 		dst = append(sigv4.AppendHeader(dst, r, name), '\n')
@@ -227,22 +225,4 @@ func appendCanonicalPath(dst []byte, path string) []byte {
 		return append(dst, '/')
 	}
 	return sigv4.AppendEscaped(dst, path, "/")
-}
-
-func appendCanonicalQuery(dst []byte, query string) []byte {
-	if query == "" {
-		return dst
-	}
-	parameters := strings.Split(query, "&")
-	for i, p := range parameters {
-		if !strings.Contains(p, "=") {
-			parameters[i] = p + "="
-		}
-	}
-	slices.SortFunc(parameters, func(a, b string) int {
-		nameA, valueA, _ := strings.Cut(a, "=")
-		nameB, valueB, _ := strings.Cut(b, "=")
-		return cmp.Or(strings.Compare(nameA, nameB), strings.Compare(valueA, valueB))
-	})
-	return append(dst, strings.Join(parameters, "&")...)
 }

@@ -1,8 +1,10 @@
 package sigv4
 
 import (
+	"cmp"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -126,4 +128,23 @@ func appendTrimmed(dst []byte, value string) []byte {
 		dst = append(dst, value[i])
 	}
 	return dst
+}
+
+// AppendQuery appends a query as it is signed: its parameters in the order of their names, and then of their values.
+func AppendQuery(dst []byte, query string) []byte {
+	if query == "" {
+		return dst
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		if !strings.Contains(p, "=") {
+			parameters[i] = p + "="
+		}
+	}
+	slices.SortFunc(parameters, func(a, b string) int {
+		nameA, valueA, _ := strings.Cut(a, "=")
+		nameB, valueB, _ := strings.Cut(b, "=")
+		return cmp.Or(strings.Compare(nameA, nameB), strings.Compare(valueA, valueB))
+	})
+	return append(dst, strings.Join(parameters, "&")...)
 }

@@ -115,3 +115,18 @@ func BenchmarkMatch(b *testing.B) {
 		keys.Match(secret, &c, "20261121T101112Z", text, signature)
 	}
 }
+
+// Parameters are signed in the order of their names, in which "a" precedes "a-b" and "a1", and then of their values.
+func TestAppendQuery(t *testing.T) {
+	for query, want := range map[string]string{
+		"":                   "",
+		"b=2&a=1&a=0":        "a=0&a=1&b=2",
+		"a1=3&a-b=2&a=%2F":   "a=%2F&a-b=2&a1=3",
+		"a-b=2&a":            "a=&a-b=2",
+		"a=x%3Dy&a=x=y&a-b=": "a=x%3Dy&a=x=y&a-b=",
+	} {
+		if got := string(AppendQuery([]byte("/\n"), query)); got != "/\n"+want {
+			t.Errorf("%q: %q, want %q", query, got, "/\n"+want)
+		}
+	}
+}
