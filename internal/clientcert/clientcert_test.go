@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +38,14 @@ func TestMistakesInTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole, err := os.ReadFile(authorityFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.pem")
+	if err := os.WriteFile(damaged, append(whole, whole[:len(whole)/2]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const rules = `"rules":[{"subjects":["lobby-*"],"roles":["backend"]}]`
 	for content, want := range map[string]string{
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,` + rules + `}]}`:                                                                                  "",
@@ -48,6 +57,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		`{"hosts":["a"],"authorities":[{"name":"sha256","caFile":CA,` + rules + `}]}`:                                                                             "authorities[0].name:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,` + rules + `},{"name":"a","caFile":CA,` + rules + `}]}`:                                           "authorities[1].name:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":"/none",` + rules + `}]}`:                                                                             "authorities[0].caFile:",
+		`{"hosts":["a"],"authorities":[{"name":"a","caFile":` + strconv.Quote(damaged) + `,` + rules + `}]}`:                                                      "authorities[0].caFile:",
 		`{"hosts":["a"],"authorities":[{"name":"a",` + rules + `}]}`:                                                                                              "authorities[0].caFile:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"subject":"serial",` + rules + `}]}`:                                                               "authorities[0].subject:",
 		`{"hosts":["a"],"authorities":[{"name":"a","caFile":CA,"rules":[]}]}`:                                                                                     "authorities[0].rules:",

@@ -3,11 +3,9 @@
 package clientcert
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -155,14 +153,8 @@ func checkAuthorities(path string) error {
 	if path == "" {
 		return errors.New("is empty, want a file with the certificates of the authority in PEM")
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(content) {
-		return fmt.Errorf("%s has no certificate, want some in PEM", path)
-	}
-	return nil
+	_, err := listen.LoadAuthorities(path, nil)
+	return err
 }
 
 func (t *ruleText) rule(at string, wrong *configfile.Mistakes) rule {

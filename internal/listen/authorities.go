@@ -81,10 +81,14 @@ func (f *FileAuthorities) load(version fileVersion) (n int, err error) {
 
 // addAuthorities adds all certificates of a file or none: with only some of them, some servers would be locked out.
 func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
+	begin := []byte("-----BEGIN")
 	for {
 		block, rest := pem.Decode(content)
 		if block == nil {
 			break
+		}
+		if bytes.Count(content[:len(content)-len(rest)], begin) > 1 { // pem.Decode skips blocks that it cannot read
+			return 0, fmt.Errorf("the certificate after number %d is damaged", n)
 		}
 		content = rest
 		if block.Type != "CERTIFICATE" {
@@ -98,8 +102,8 @@ func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 		pool.AddCert(authority)
 	}
 	switch {
-	case bytes.Contains(content, []byte("-----BEGIN")):
-		return 0, fmt.Errorf("the certificate after number %d is cut off", n)
+	case bytes.Contains(content, begin):
+		return 0, fmt.Errorf("the certificate after number %d is damaged or cut off", n)
 	case n == 0:
 		return 0, errors.New("want at least one certificate in PEM")
 	}

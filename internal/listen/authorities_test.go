@@ -167,12 +167,13 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	refused("of the authority that was taken away", ann)
 	awaitSome()
 	for when, content := range map[string][]byte{
-		"half a certificate": next.pem()[:200],
-		"one and a half":     append(next.pem(), old.pem()[:200]...),
-		"one that is none":   append(old.pem(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})...),
-		"no certificate":     []byte("soon\n"),
-		"an empty file":      nil,
-		"a key":              pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}),
+		"half a certificate":                  next.pem()[:200],
+		"one and a half":                      append(next.pem(), old.pem()[:200]...),
+		"one that is damaged, before another": append(bytes.Replace(old.pem(), []byte("MI"), []byte("!!"), 1), next.pem()...),
+		"one that is none":                    append(old.pem(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})...),
+		"no certificate":                      []byte("soon\n"),
+		"an empty file":                       nil,
+		"a key":                               pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}),
 	} {
 		logged.Reset()
 		write(content)
