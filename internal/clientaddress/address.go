@@ -48,22 +48,25 @@ func (p *Proxies) Of(r *http.Request) string {
 	if err != nil {
 		return host
 	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		if !trust(networks, address) {
-			break
-		}
-		next, err := parseHop(strings.TrimSpace(hop))
+	hops := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+	for trust(networks, address) {
+		at := strings.LastIndexByte(hops, ',')
+		next, err := parseHop(strings.TrimSpace(hops[at+1:]))
 		if err != nil {
 			break // the proxy that wrote it is the last known hop
 		}
-		address = next
+		if address = next; at < 0 {
+			break
+		}
+		hops = hops[:at]
 	}
 	return network(address)
 }
 
+// trust ignores the zone of an address, because networks have none.
 func trust(networks []netip.Prefix, address netip.Addr) bool {
-	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
+	address = address.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
 // parseHop reads an address; some proxies add the port.

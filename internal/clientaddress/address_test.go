@@ -8,7 +8,7 @@ import (
 
 // Only statements of trusted proxies about a client are believed, up to the first hop that is not a trusted proxy.
 func TestClientAddress(t *testing.T) {
-	proxies := NewProxies(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"))
+	proxies := NewProxies(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("fe80::1/128"))
 	for _, c := range []struct {
 		from      string
 		forwarded []string
@@ -27,6 +27,9 @@ func TestClientAddress(t *testing.T) {
 		{"10.0.0.1:1", []string{""}, "10.0.0.1"},
 		{"[fd00::1]:1", []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
 		{"[fd00::1]:1", []string{"[2001:db8:1:2::9]:443"}, "2001:db8:1:2::/64"},
+		{"[fe80::1%eth0]:1", []string{"198.51.100.9"}, "198.51.100.9"},
+		{"[fe80::2%eth0]:1", []string{"198.51.100.9"}, "fe80::/64"},
+		{"10.0.0.1:1", []string{"198.51.100.9, fe80::1%eth0"}, "198.51.100.9"},
 		{"[2001:db8:1:2::7%eth0]:1", nil, "2001:db8:1:2::/64"},
 		{"@", nil, ""},
 	} {

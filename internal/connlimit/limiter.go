@@ -128,7 +128,8 @@ func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
 		l.networks[networkKey] = n
 	}
 	c.host = n.host(hostKey)
-	c.exempt = slices.ContainsFunc(l.exempt, func(p netip.Prefix) bool { return p.Contains(hostKey.Addr()) || p.Contains(from.Unmap()) })
+	plain := from.Unmap().WithZone("") // networks have no zones
+	c.exempt = slices.ContainsFunc(l.exempt, func(p netip.Prefix) bool { return p.Contains(plain) })
 	victim, why, full := l.makeRoom(c)
 	if full && victim == nil {
 		l.tidy(c.host)

@@ -160,7 +160,7 @@ func TestANewcomerInPlaceOfItsOwnAddress(t *testing.T) {
 }
 
 func TestAnAddressHasItsShare(t *testing.T) {
-	p := newPort(t, 1024, Limits{PerAddress: 10}, "203.0.113.0/24")
+	p := newPort(t, 1024, Limits{PerAddress: 10}, "203.0.113.0/24", "fe80::1/128", "2001:db8:1:9::/128")
 	for range 10 {
 		p.mustConnect("192.0.2.1").Prove()
 	}
@@ -170,6 +170,15 @@ func TestAnAddressHasItsShare(t *testing.T) {
 	p.mustConnect("192.0.2.2")
 	for range 100 {
 		p.mustConnect("203.0.113.9").Prove() // exempt
+	}
+	for range 20 {
+		p.mustConnect("fe80::1%eth0").Prove() // exempt, whatever its zone
+	}
+	for range 10 {
+		p.mustConnect("2001:db8:1:9::5").Prove()
+	}
+	if p.connect("2001:db8:1:9::5") != nil {
+		t.Error("an eleventh connection from a neighbour of an exempt address: want it refused")
 	}
 	// IPv6: a /64 has what an address has, a /56 twice as much.
 	for i := range 10 {

@@ -23,7 +23,7 @@ const forwardedProto = "X-Forwarded-Proto"
 
 // Trusts reports whether an address is one of the proxies.
 func (t *Transport) Trusts(address netip.Addr) bool {
-	return t.Proxies.Trust(address.Unmap().WithZone(""))
+	return t.Proxies.Trust(address)
 }
 
 // Secure reports whether the client used TLS, with this process or with a trusted proxy. TLS between the proxy and this process says nothing about the client.
