@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -146,11 +147,30 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 			done.NeedsRestart = append(done.NeedsRestart, c)
 		}
 	}
+	done.NeedsRestart = append(done.NeedsRestart, x.unread(parts, now, differ, why)...)
 	done.ReadAgain = x.keepDigests(parts, merged, changed, digests)
 	next.Settings = merged
 	x.reload.current.Set(next)
 	x.reload.marks.Set(merged.Marks(x.reload.digests))
 	return done, nil
+}
+
+// unread returns the settings that name the same files as before, whose new contents only a restart reads.
+func (x *Service) unread(parts []reloadable, now settings.Loaded, differ []string, why map[string]string) (all []settings.Changed) {
+	files, reasons := map[string]string{"player-flow-config": now.PlayerFlowConfig}, map[string]string{"player-flow-config": "the file is read only at the start"}
+	for _, part := range parts {
+		if reason := why[part.settings[0]]; part.files != nil && reason != "" {
+			for name, path := range part.files(now.Settings) {
+				files[name], reasons[name] = path, reason
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path := files[name]; !slices.Contains(differ, name) && digestOf(path) != x.reload.digests[name] {
+			all = append(all, settings.Changed{Setting: name, Before: path, After: path + " (new content)", Why: reasons[name]})
+		}
+	}
+	return all
 }
 
 // keepDigests keeps the digests of the files that were read, and returns the files whose contents, but not names, have changed.

@@ -236,3 +236,26 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 }
+
+// A file whose new content needs a restart is reported, because the names in the settings are the same.
+func TestReloadReportsFilesThatNeedARestart(t *testing.T) {
+	dir := t.TempDir()
+	hooks, options := filepath.Join(dir, "hooks.json"), filepath.Join(dir, "flow.json")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(hooks, `{"url": "https://backend.example/hooks", "hooks": {"BeforeInvite": {}}}`)
+	write(options, `{}`)
+	x := newReloading(t, func(s *settings.Settings) { s.PlayerFlow, s.PlayerHooks, s.PlayerFlowConfig = true, hooks, options })
+	write(hooks, `{"url": "https://backend.example/hooks", "hooks": {"BeforeInvite": {}, "DecidePenalty": {}}}`)
+	write(options, `{"PartyServiceConfig": {"maxMembers": 4}}`)
+	for range 2 { // until the restart
+		done := x.mustSet(func(*settings.Settings) {})
+		if got := names(done.NeedsRestart); !slices.Equal(got, []string{"player-flow-config", "player-hooks"}) || len(done.ReadAgain) != 0 {
+			t.Errorf("needs a restart: %+v; read again: %+v", done.NeedsRestart, done.ReadAgain)
+		}
+	}
+}
