@@ -129,7 +129,8 @@ func NewRate(limit rate.Limit, now func() time.Time) *Rate {
 	return r
 }
 
-// Set changes the limit while it is used. A bucket that is not full fills at the new rate from now on.
+// Set changes the limit while it is used. A bucket is full again after the time that it had left, or that an empty one takes under the new
+// limit, whichever is shorter.
 func (r *Rate) Set(limit rate.Limit) { r.limit.Set(limit) }
 
 // Allow takes a token of a name and reports whether there was one.

@@ -40,6 +40,10 @@ func (l Limit) Next(full, now int64, n int) (next int64, early time.Duration) {
 	return next, time.Duration(next-now) - l.Every*time.Duration(l.Burst)
 }
 
+// Refilled is when a bucket will be full that is empty now. A bucket that would be full later was emptied under a limit that took longer
+// to fill it, and becomes an empty one of this limit.
+func (l Limit) Refilled(now int64) int64 { return now + int64(l.Every)*int64(l.Burst) }
+
 // Bucket is a token bucket for any number of goroutines. The zero Bucket is full.
 type Bucket struct{ full atomic.Int64 }
 
@@ -47,6 +51,10 @@ type Bucket struct{ full atomic.Int64 }
 func (b *Bucket) Take(l Limit, now int64) bool {
 	for l.Every > 0 {
 		full := b.full.Load()
+		if most := l.Refilled(now); full > most {
+			b.full.CompareAndSwap(full, most)
+			continue
+		}
 		next, early := l.Next(full, now, 1)
 		if early > 0 {
 			return false

@@ -28,6 +28,20 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// A raised limit applies at once: what the former one has left to refill does not outlast it.
+func TestRaisedLimit(t *testing.T) {
+	var b Bucket
+	low, high := Every(time.Minute, 10), PerSecond(10, 20)
+	for b.Take(low, 0) {
+	}
+	if b.Take(high, 0) {
+		t.Error("a token before one of the new limit was filled in")
+	}
+	if !b.Take(high, int64(100*time.Millisecond)) {
+		t.Error("no token when one of the new limit was filled in")
+	}
+}
+
 func TestABucketAmongManyCallers(t *testing.T) {
 	var b Bucket
 	var callers sync.WaitGroup

@@ -81,7 +81,8 @@ func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *
 	return b
 }
 
-// Set changes the rates while they are in use; the parameters are those of New. A bucket that is not full fills at the new rate from its next call.
+// Set changes the rates while they are in use; the parameters are those of New. A bucket is full again after the time
+// that it had left, or that an empty one takes at the new rate, whichever is shorter.
 func (b *Buckets) Set(kinds []playerrates.Kind, loginsPerAddress int) {
 	if kinds == nil {
 		kinds = playerrates.Defaults()
@@ -174,6 +175,9 @@ func (b *Buckets) look(c Class, who string, take bool) budget {
 	}
 	key := bucketKey{c, who}
 	full := max(b.fullAt[key], now)
+	if most := limit.Refilled(now); full > most {
+		full, b.fullAt[key] = most, most
+	}
 	next, early := limit.Next(full, now, 1)
 	if early > 0 {
 		return budget{wait: early, full: time.Duration(full - now)}

@@ -38,6 +38,23 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
+// A raised rate helps the callers who have used up the former one.
+func TestRaisedRate(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := New(func() time.Time { return now }, nil, 1)
+	for ok := true; ok; {
+		_, ok = b.Take(LoginAddress, "192.0.2.1")
+	}
+	b.Set(nil, 60)
+	if wait, ok := b.Take(LoginAddress, "192.0.2.1"); ok || wait != time.Second {
+		t.Errorf("with 60 logins a minute instead of one: %s, %t, want to wait a second", wait, ok)
+	}
+	now = now.Add(time.Second)
+	if wait, ok := b.Take(LoginAddress, "192.0.2.1"); !ok {
+		t.Errorf("a second later: %s to wait", wait)
+	}
+}
+
 // Logins come in at the rate, in the order of their first try; players in a game pass those who wait. TestLoginRateChanges: a waiting
 // line moves at the new rate, and no player loses the place in it.
 func TestLoginRateChanges(t *testing.T) {
