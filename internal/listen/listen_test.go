@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/logtest"
@@ -342,5 +344,42 @@ func upgrade(t *testing.T, c net.Conn) {
 	}
 	if !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
 		t.Fatalf("upgrade answered %q", head)
+	}
+}
+
+// A later request of a connection without a credential has as long for its body as the first one. Only the time between two is short.
+func TestSlowBodyOfALaterRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for longer than unprovenIdle")
+	}
+	t.Parallel()
+	limits, err := connlimit.Derive(1024, connlimit.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{Limits: connlimit.New(connlimit.Config{Limits: limits}), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		} else {
+			_, _ = w.Write(body)
+		}
+	})})
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answers := bufio.NewReader(c)
+	for _, pause := range []time.Duration{0, unprovenIdle + time.Second/2} {
+		_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
+		time.Sleep(pause)
+		_, _ = io.WriteString(c, "b")
+		answer, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatalf("after a pause of %v: %v", pause, err)
+		}
+		if body, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK || string(body) != "ab" {
+			t.Errorf("after a pause of %v: %s %q, %v", pause, answer.Status, body, err)
+		}
 	}
 }

@@ -46,17 +46,23 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.reading.asked = t
+	return c.TCPConn.SetReadDeadline(c.deadline())
+}
+
+// deadline returns the deadline that applies now; c.reading is locked.
+func (c *conn) deadline() time.Time {
+	t := c.reading.asked
 	if c.reading.proven {
-		return c.TCPConn.SetReadDeadline(t)
+		return t
 	}
 	latest := c.reading.latest
 	if idle := time.Now().Add(unprovenIdle); c.reading.idle && idle.Before(latest) {
 		latest = idle
 	}
 	if t.IsZero() || t.After(latest) {
-		t = latest
+		return latest
 	}
-	return c.TCPConn.SetReadDeadline(t)
+	return t
 }
 
 // SetDeadline is SetReadDeadline that also sets the write deadline.
@@ -69,13 +75,17 @@ func (c *conn) proven() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.reading.proven = true
-	_ = c.TCPConn.SetReadDeadline(c.reading.asked) // fails if the connection is closed
+	_ = c.TCPConn.SetReadDeadline(c.deadline()) // fails if the connection is closed
 }
 
 // answered records that a request was answered, or that the next one has begun.
 func (c *conn) answered(idle bool) {
 	c.reading.Lock()
+	began := c.reading.idle && !idle
 	c.reading.idle = idle
+	if began && !c.reading.proven { // net/http has already set the request's deadline, which the one between requests may have cut short
+		_ = c.TCPConn.SetReadDeadline(c.deadline()) // fails if the connection is closed
+	}
 	c.reading.Unlock()
 	if c.counted != nil {
 		c.counted.Busy(!idle)
