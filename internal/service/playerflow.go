@@ -106,25 +106,24 @@ func playerProviders(s settings.Settings) (map[string]authentication.Provider, e
 	return providers, nil
 }
 
-// beginWarning starts to log a repeated warning if players need no credentials.
+// beginWarning starts to log a repeated warning while players need no credentials, which a reload can change.
 func (x *Service) beginWarning() {
-	if !x.settings.PlayerDev() {
-		return
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	x.stopWarning = stop
-	x.warning.Go(func() { warnOfDevLogins(ctx, x.log) })
+	x.warning.Go(func() { warnOfDevLogins(ctx, x.log, func() bool { return x.reload.current.Get().PlayerDev() }) })
 }
 
 // warnEvery is how often the log repeats a warning that must not be overlooked.
 const warnEvery = time.Minute
 
-// warnOfDevLogins repeats the warning until the service stops.
-func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
+// warnOfDevLogins repeats the warning until the service stops, while logins need no credentials.
+func warnOfDevLogins(ctx context.Context, log *slog.Logger, open func() bool) {
 	again := time.NewTicker(warnEvery)
 	defer again.Stop()
 	for {
-		log.Warn("players may log in under any name (provider dev); use this on one machine only")
+		if open() {
+			log.Warn("players may log in under any name (provider dev); use this on one machine only")
+		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():

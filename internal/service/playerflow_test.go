@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,11 +28,14 @@ func TestWarningOfDevLogins(t *testing.T) {
 		var out bytes.Buffer
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
+		var closed atomic.Bool
 		go func() {
 			defer close(done)
-			warnOfDevLogins(ctx, slog.New(slog.NewTextHandler(&out, nil)))
+			warnOfDevLogins(ctx, slog.New(slog.NewTextHandler(&out, nil)), func() bool { return !closed.Load() })
 		}()
 		time.Sleep(10*time.Minute + time.Second)
+		closed.Store(true) // a reload has named an identity provider
+		time.Sleep(10 * time.Minute)
 		stop()
 		<-done
 		if got := strings.Count(out.String(), "level=WARN"); got != 11 {

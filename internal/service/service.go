@@ -132,7 +132,7 @@ type Service struct {
 	links serverlink.LinkClock
 
 	stopLinks   context.CancelFunc
-	stopWarning context.CancelFunc // nil without a repeated warning
+	stopWarning context.CancelFunc // nil without player flow
 	warning     sync.WaitGroup
 	questions   http.ServeMux      // of other nodes
 	bucket      *s3.Client         // for builds and logs; nil: the data directory has them
