@@ -37,7 +37,7 @@ func (e errorLog) Write(line []byte) (int, error) {
 		if write, silent := e.refused.Note(time.Now()); write {
 			e.log.Warn("the certificate of a TLS client is refused", "detail", text, "unlogged", silent)
 		}
-	case bytes.Contains(line, []byte("unknown certificate")), bytes.Contains(line, []byte("bad certificate")):
+	case bytes.Contains(line, []byte("unknown certificate")), bytes.Contains(line, []byte("bad certificate")), bytes.Contains(line, []byte("expired certificate")):
 		if write, silent := e.untrusted.Note(time.Now()); write {
 			e.log.Warn("a TLS client does not trust this service's certificate; under --dev, `muster ca` tells how to trust it",
 				"detail", text, "unlogged", silent)

@@ -32,9 +32,9 @@ const (
 	// headerWait bounds, separately, a TLS client's hello, the rest of the TLS handshake from its turn on, and the request header.
 	headerWait = 10 * time.Second
 
-	// requestWait bounds a request from its first byte to the end of its body, and answerWait from there until the client has read the answer.
-	// Otherwise a stranger that sends or reads a byte a minute would occupy memory forever. The largest body of 8 MiB needs no more than 140 KiB
-	// per second. Neither applies to a WebSocket.
+	// requestWait bounds a request from its first byte to the end of its body, and answerWait from the end of its header until the client has
+	// read the answer. Doors with large bodies or long answers set their own deadlines. Otherwise a stranger that sends or reads a byte a
+	// minute would occupy memory forever. The largest body of 8 MiB needs no more than 140 KiB per second. Neither applies to a WebSocket.
 	requestWait = 60 * time.Second
 	answerWait  = 60 * time.Second
 

@@ -29,12 +29,15 @@ func (s Settings) Proxies() (all []netip.Prefix) {
 	return all
 }
 
-// proxy parses a network or an address.
+// proxy parses a network or an address. IPv4 may be in the form of IPv6, such as ::ffff:10.0.0.0/104.
 func proxy(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(text)
+	if mapped := 128 - 32; p.Addr().Is4In6() && p.Bits() >= mapped {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
+	}
 	return p.Masked(), err
 }
 

@@ -52,8 +52,8 @@ func TestPlayerDoors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	s := Settings{TrustedProxies: "10.1.2.3/8 192.0.2.1"}
-	if got := s.Proxies(); !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")}) {
+	s := Settings{TrustedProxies: "10.1.2.3/8 192.0.2.1 ::ffff:172.16.1.0/108"}
+	if got := s.Proxies(); !slices.Equal(got, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("172.16.0.0/12")}) {
 		t.Errorf("proxies: %v", got)
 	}
 	for _, c := range []struct {
