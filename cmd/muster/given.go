@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/musterhq/muster/internal/audit"
 )
 
 // With these tags of flags, the parser refuses flags that a command would ignore. Both contain names of other flags, separated by commas. Only flags on the
@@ -16,7 +18,7 @@ const (
 	withTag    = "with"    // without this other flag, the command ignores the flag
 )
 
-// checkGiven refuses flags that have no effect with others, and values that are surely mistakes: empty texts, for example from an unset variable of a script,
+// checkGiven refuses flags that have no effect with others, reasons that the audit log does not take, and values that are surely mistakes: empty texts, for example from an unset variable of a script,
 // and negative numbers and times. Settings may be empty, to override other sources.
 func (s *sources) checkGiven(command *kong.Context) error {
 	given := map[string]string{} // flag -> its text
@@ -41,6 +43,11 @@ func (s *sources) checkGiven(command *kong.Context) error {
 		for _, other := range flagsOf(flag, withTag) {
 			if _, ok := given[other]; !ok {
 				return fmt.Errorf("%s: the command would ignore it without --%s", flagText(flag), other)
+			}
+		}
+		if flag.Name == "reason" { // before the command changes anything
+			if err := audit.CheckReason(flag.Target.String()); err != nil {
+				return err
 			}
 		}
 		switch {

@@ -52,6 +52,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"hosts join-token --valid=-1h", []string{"--valid -1h"}},
 		{"keys create --role admin --data ~", []string{`--data ""`}},
 		{"keys create --role admin --reason ~", []string{`--reason ""`}},
+		{"archive repair --data " + dir + " --reason " + strings.Repeat("x", 201), []string{"reason", "1 to 200 characters"}}, // recorded at the next start
 		{"bench --rounds 0", []string{"--rounds 0"}},
 		{"bench players --binary /no/such/muster", []string{"--binary", "/no/such/muster"}},
 		{"bench players --binary " + rules, []string{"--binary", rules}},
