@@ -27,8 +27,6 @@ func TestPlayerDoors(t *testing.T) {
 		{"tokens of backends", func(s *Settings) {
 			s.PlayerLoginKeys, s.PlayerLoginAudience, s.PlayerLoginIssuer = "keys.json", "muster", "lobby shop"
 		}, ""},
-		{"a listener for partners, and no player flow", func(s *Settings) { s.PlayerFlow, s.PartnerListen = false, "127.0.0.1:0" }, "partner-listen"},
-		{"a listener for operators, and no player flow", func(s *Settings) { s.PlayerFlow, s.OperatorListen = false, "127.0.0.1:0" }, "operator-listen"},
 		{"certificates without TLS", func(s *Settings) { s.PartnerClientCA, s.PartnerListen = "ca.pem", "127.0.0.1:0" }, "partner-client-ca"},
 		{"certificates", func(s *Settings) {
 			s.PartnerClientCA, s.PartnerListen, s.TLSCert, s.TLSKey = "ca.pem", "127.0.0.1:0", "c", "k"

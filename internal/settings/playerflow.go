@@ -56,9 +56,6 @@ func (s Settings) checkPlayerFlow() error {
 		if x.value == "" {
 			continue
 		}
-		if !s.PlayerFlow {
-			errs = append(errs, fmt.Errorf("%s %q without player-flow, which alone uses this address: want both or neither", x.name, x.value))
-		}
 		if host, _, err := net.SplitHostPort(x.value); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", x.name, x.value))
 		} else if s.Dev && !hostname.IsLoopback(host) {

@@ -230,7 +230,7 @@ func TestInternalListeners(t *testing.T) {
 	}
 
 	// kubectl port-forward reaches loopback addresses.
-	objects = manifests(t, values{"publicURL": "https://muster.example.com", "settings": values{"player-flow": true, "operator-listen": "127.0.0.1:8445"}})
+	objects = manifests(t, values{"publicURL": "https://muster.example.com", "settings": values{"operator-listen": "127.0.0.1:8445"}})
 	if objects["Service/muster-internal"] != nil || len(objects["NetworkPolicy/muster"].(*networkingv1.NetworkPolicy).Spec.Ingress) != 1 {
 		t.Errorf("%+v", objects)
 	}
