@@ -155,6 +155,16 @@ func BenchmarkBalanced200From10000Tickets(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()*1000/float64(all+first), "ms/match")
 }
 
+// BenchmarkPassOver80000Windows took six seconds for each pass when every ticket read every window.
+func BenchmarkPassOver80000Windows(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		m := manyWindows(b, 80_000)
+		b.StartTimer()
+		m.Pass(benchStart)
+	}
+}
+
 // BenchmarkWaitingPoolOf100000WithFewChanges uses 100,000 tickets that cannot match, because only eight are near each other, and adds a
 // hundred before each pass.
 func BenchmarkWaitingPoolOf100000WithFewChanges(b *testing.B) {
