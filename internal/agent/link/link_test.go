@@ -18,9 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// A push that arrives directly after the answer to hello is passed on after it, since it may be newer.
-func TestPushesComeAfterHello(t *testing.T) {
-	read := make(chan struct{}) // the agent has read the push
+// welcomes starts a service that answers hello, and returns its endpoint. The connection lasts until then returns.
+func welcomes(t *testing.T, hello agentproto.HelloAnswer, then func(*websocket.Conn)) (endpoint string) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
 		if err != nil {
@@ -28,8 +27,6 @@ func TestPushesComeAfterHello(t *testing.T) {
 			return
 		}
 		defer socket.Close()
-		var once sync.Once
-		socket.SetPongHandler(func(string) error { once.Do(func() { close(read) }); return nil })
 		_, text, err := socket.ReadMessage()
 		if err != nil {
 			t.Error(err)
@@ -40,13 +37,29 @@ func TestPushesComeAfterHello(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		hello, err1 := agentproto.EncodeAnswer(action, id, agentproto.HelloAnswer{HostID: "h", ComputeName: "old", HeartbeatMillis: 1000})
-		push, err2 := agentproto.EncodePush(&agentproto.UpdateHost{HelloAnswer: agentproto.HelloAnswer{HostID: "h", ComputeName: "new", HeartbeatMillis: 1000}})
-		if err1 != nil || err2 != nil {
-			t.Error(err1, err2)
+		answer, err := agentproto.EncodeAnswer(action, id, hello)
+		if err != nil {
+			t.Error(err)
 			return
 		}
-		_ = socket.WriteMessage(websocket.TextMessage, hello)
+		_ = socket.WriteMessage(websocket.TextMessage, answer)
+		then(socket)
+	}))
+	t.Cleanup(service.Close)
+	return "ws" + strings.TrimPrefix(service.URL, "http")
+}
+
+// A push that arrives directly after the answer to hello is passed on after it, since it may be newer.
+func TestPushesComeAfterHello(t *testing.T) {
+	read := make(chan struct{}) // the agent has read the push
+	endpoint := welcomes(t, agentproto.HelloAnswer{HostID: "h", ComputeName: "old", HeartbeatMillis: 1000}, func(socket *websocket.Conn) {
+		var once sync.Once
+		socket.SetPongHandler(func(string) error { once.Do(func() { close(read) }); return nil })
+		push, err := agentproto.EncodePush(&agentproto.UpdateHost{HelloAnswer: agentproto.HelloAnswer{HostID: "h", ComputeName: "new", HeartbeatMillis: 1000}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		_ = socket.WriteMessage(websocket.TextMessage, push)
 		_ = socket.WriteMessage(websocket.PingMessage, nil) // it is answered by the goroutine that has read the push
 		for {
@@ -54,14 +67,13 @@ func TestPushesComeAfterHello(t *testing.T) {
 				return
 			}
 		}
-	}))
-	defer service.Close()
+	})
 
 	order := make(chan string, 2)
 	ctx, stop := context.WithCancel(t.Context())
 	l := New(Config{
 		Target: func(context.Context) (Target, error) {
-			return Target{Endpoint: "ws" + strings.TrimPrefix(service.URL, "http")}, nil
+			return Target{Endpoint: endpoint}, nil
 		},
 		Hello: func() *agentproto.AgentHello {
 			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
@@ -101,39 +113,16 @@ func TestNeverConnected(t *testing.T) {
 // A connection on which the agent cannot write is lost at once, even if messages of the service still arrive.
 func TestFailedWriteEndsTheConnection(t *testing.T) {
 	done := make(chan struct{})
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer socket.Close()
-		_, text, err := socket.ReadMessage()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, action, id, err := agentproto.DecodeRequest(text)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		hello, err := agentproto.EncodeAnswer(action, id, agentproto.HelloAnswer{HostID: "h", ComputeName: "c", HeartbeatMillis: 1000})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_ = socket.WriteMessage(websocket.TextMessage, hello)
+	endpoint := welcomes(t, agentproto.HelloAnswer{HostID: "h", ComputeName: "c", HeartbeatMillis: 1000}, func(*websocket.Conn) {
 		<-done // it keeps the connection open
-	}))
-	defer service.Close()
+	})
 	defer close(done)
 
 	connected, lost := make(chan struct{}, 10), make(chan struct{}, 10)
 	ctx, stop := context.WithCancel(t.Context())
 	l := New(Config{
 		Target: func(context.Context) (Target, error) {
-			return Target{Endpoint: "ws" + strings.TrimPrefix(service.URL, "http")}, nil
+			return Target{Endpoint: endpoint}, nil
 		},
 		Hello: func() *agentproto.AgentHello {
 			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
