@@ -279,11 +279,7 @@ func TestFleetsAndQueues(t *testing.T) {
 func TestCountersBeginAtZero(t *testing.T) {
 	s := newScene(t)
 	s.furnish()
-	compiled, problems := ruleset.Parse(rules)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+	s.makeRuleSet()
 	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "plain", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
 	s.shows(map[string]float64{
 		"server_process_activations_total fleet-2 custom-a eu": 0, "server_process_abnormal_terminations_total fleet-2 custom-a eu": 0,
@@ -307,6 +303,16 @@ func (s *scene) search(configuration, id string, skill float64) {
 	}}})
 }
 
+// makeRuleSet makes the rule set "duel".
+func (s *scene) makeRuleSet() {
+	s.Helper()
+	compiled, problems := ruleset.Parse(rules)
+	if len(problems) > 0 {
+		s.Fatal(problems)
+	}
+	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+}
+
 func (s *scene) status(id string, want matchmaking.Status) {
 	s.Helper()
 	waittest.Until(s, id+" is "+want.String(), func() bool {
@@ -317,11 +323,7 @@ func (s *scene) status(id string, want matchmaking.Status) {
 
 func TestMatchmaking(t *testing.T) {
 	s := newScene(t)
-	compiled, problems := ruleset.Parse(rules)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+	s.makeRuleSet()
 	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "plain", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
 	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "asks", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true, AcceptanceRequired: true, AcceptanceTimeout: 30 * time.Second,
@@ -449,11 +451,7 @@ func TestSubjectsAreBounded(t *testing.T) {
 // A rule that comes to have series of its own begins with the evaluations of that minute. A rule without them is forgotten with its configuration.
 func TestRulesAreBounded(t *testing.T) {
 	s := newScene(t)
-	compiled, problems := ruleset.Parse(rules)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: rules}, Compiled: compiled})
+	s.makeRuleSet()
 	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "duel", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
 	s.stop()
 	s.start()
