@@ -273,7 +273,6 @@ func TestHostileReceivers(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if conn := s.conn; conn != nil {
-				conn.Conn = &unclosed{conn.Conn, t}
 				s.drop()
 				if err := conn.tcp.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("the connection is not closed: %v", err)
@@ -283,13 +282,31 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// unclosed is a connection that drop must not close: TLS would wait five seconds for a receiver that does not read, and the next leader with it.
+// Closing TLS would wait five seconds for a receiver that does not read, and the next leader with it.
+func TestDropClosesTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	raw, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{conn: &connection{Conn: unclosed{raw, t}, tcp: raw.(*net.TCPConn)}}
+	s.drop()
+	if err := raw.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection is not closed: %v", err)
+	}
+}
+
+// unclosed stands for the TLS connection, which drop must not close.
 type unclosed struct {
 	net.Conn
 	t *testing.T
 }
 
-func (c *unclosed) Close() error {
+func (c unclosed) Close() error {
 	c.t.Error("drop closes TLS, not TCP")
 	return nil
 }
