@@ -52,7 +52,7 @@ func (s *Server) attach(l *link, key fleet.Key) *process {
 	if s.closed {
 		return nil
 	}
-	s.running.Add(1)
+	s.running.Add()
 	p := s.processes[key]
 	if p == nil {
 		p = &process{key: key, server: s}

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/tracing"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // Prefix begins every path of this door.
@@ -72,7 +73,7 @@ type Door struct {
 
 	ctx     context.Context // ends when the service is stopping
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	running warm.Group
 
 	mu      sync.Mutex
 	dropped chan struct{} // closed when all clients must reopen their event streams

@@ -123,3 +123,25 @@ func TestReturningReaderMissesEvents(t *testing.T) {
 		t.Errorf("after the last event: %s", got)
 	}
 }
+
+// Calls may begin while the door closes: the port answers running requests until then. The race detector, or a panic, reports it otherwise.
+func TestCallsBeginDuringClose(t *testing.T) {
+	for range 20 {
+		d := NewDoor(Config{Dev: true, Keys: noKeys{}})
+		begun := make(chan struct{})
+		go func() {
+			defer close(begun)
+			for range 5 {
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest(http.MethodPost, Prefix+"SearchSessions?async=1", strings.NewReader(`{"fleetId":"fleet-1"}`))
+				r.Header.Set("Content-Type", "application/json")
+				d.ServeHTTP(w, r) // the call itself fails, because there is no engine
+				if w.Code != http.StatusAccepted {
+					t.Errorf("got %d %s", w.Code, w.Body)
+				}
+			}
+		}()
+		d.Close()
+		<-begun
+	}
+}

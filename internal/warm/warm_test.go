@@ -27,6 +27,29 @@ func TestGo(t *testing.T) {
 	}
 }
 
+// Tasks may begin while Wait returns. The race detector, or a panic, reports it otherwise.
+func TestGoDuringWait(t *testing.T) {
+	for range 1000 {
+		var g Group
+		var ran atomic.Int32
+		g.Go(func() {})
+		begun := make(chan struct{})
+		go func() {
+			defer close(begun)
+			for range 10 {
+				g.Go(func() { ran.Add(1) })
+				g.GoNew(func() { ran.Add(1) })
+			}
+		}()
+		g.Wait()
+		<-begun
+		g.Wait()
+		if n := ran.Load(); n != 20 {
+			t.Fatalf("%d tasks ran, want 20", n)
+		}
+	}
+}
+
 // A burst leaves some goroutines behind, which the following tasks use. None is left after Wait; synctest.Test would not return.
 func TestIdleGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
