@@ -196,6 +196,18 @@ func TestDamagedArchive(t *testing.T) {
 	if out, err := s.commandFails("archive", "check", "--data", s.data); err == nil || !strings.Contains(out, "lost: block") || !strings.Contains(out, "placements") {
 		t.Errorf("check: %v, %s", err, out)
 	}
+	lines := filepath.Join(t.TempDir(), "export.jsonl")
+	if out, err := s.commandFails("export", "--data", s.data, "--to", lines, "--kinds", "placements"); err == nil || !strings.Contains(out, "muster archive check") {
+		t.Errorf("an export without the damaged places: %v, %s", err, out)
+	}
+	content, err := os.ReadFile(lines)
+	must(t, err)
+	if got := bytes.Count(content, []byte("\n")); got < 31-lost {
+		t.Errorf("%d placements were exported, want the readable ones, at least %d", got, 31-lost)
+	}
+	if out := s.command("export", "--data", s.data, "--to", lines, "--kinds", "placements", "--resume"); strings.Contains(out, "damaged") {
+		t.Errorf("an export from after the damaged places: %s", out)
+	}
 	if out, err := s.commandFails("archive", "repair", "--data", s.data); err == nil || !strings.Contains(out, "is in use by pid") {
 		t.Errorf("repair beside the service: %v, %s", err, out)
 	}

@@ -96,8 +96,8 @@ func TestExport(t *testing.T) {
 	text, err = json.Marshal(c)
 	must(t, err)
 	must(t, os.WriteFile(cursor, text, 0o600))
-	if out := s.command(args...); !strings.Contains(out, "are missing: the last run ended too long ago") {
-		t.Errorf("after 60 days: %s", out)
+	if out, err := s.commandFails(args...); err == nil || !strings.Contains(out, "are missing: the last run ended too long ago") {
+		t.Errorf("after 60 days: %v, %s", err, out)
 	}
 	if out := s.command(args...); strings.Contains(out, "missing") {
 		t.Errorf("the next run: %s", out)

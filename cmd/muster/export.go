@@ -99,14 +99,16 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("%w; the next run with --resume continues", err)
 	}
 	fmt.Fprintf(os.Stderr, "%s\n", plural.Of(records, "record", "records"))
+	// What can be read is written, and the cursor is behind it: only this run can tell a script what is missing.
+	var missing []error
 	if resumes && from.ms > in.From {
 		at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
-		fmt.Fprintf(os.Stderr, "records that ended between %s and %s are missing: the last run ended too long ago, and the service no longer has them\n", at(in.From), at(from.ms))
+		missing = append(missing, fmt.Errorf("records that ended between %s and %s are missing: the last run ended too long ago, and the service no longer has them", at(in.From), at(from.ms)))
 	}
 	if damaged > 0 {
-		fmt.Fprintf(os.Stderr, "places of the archive could not be read (%d): see muster archive check\n", damaged)
+		missing = append(missing, fmt.Errorf("the export lacks the records of %s of the archive: see muster archive check", plural.Of(damaged, "damaged place", "damaged places")))
 	}
-	return nil
+	return errors.Join(missing...)
 }
 
 // beginning is a store that notes from when on a stream has records.
