@@ -51,6 +51,13 @@ const (
 	unprovenIdle = 10 * time.Second
 
 	headerBytesMax = 64 << 10
+
+	// drainWait bounds how long Drain waits for the next requests on open connections. Clients and load balancers that are busy send one within
+	// that time.
+	drainWait = 2 * time.Second
+
+	// drainLook is the time between two looks at what Drain waits for.
+	drainLook = 5 * time.Millisecond
 )
 
 // Config has the address, the handler and the limits of a Server.
@@ -81,7 +88,7 @@ type Config struct {
 // panicDoor is the label of panics outside of a handler.
 const panicDoor = "listen"
 
-// Server is a bound port. Open binds it, Serve serves it, Stop ends it.
+// Server is a bound port. Open binds it, Serve serves it, Drain prepares its end, Stop ends it.
 type Server struct {
 	tcp    *net.TCPListener
 	http   *http.Server
@@ -93,11 +100,17 @@ type Server struct {
 	panics         *panics.Guard
 
 	ready   chan net.Conn // identified as plain or TLS; net/http accepts them from here
-	closing chan struct{}
-	turns   turns // of TLS handshakes
+	closing chan struct{} // closed when the port accepts no more connections
+	closed  chan struct{} // closed when it passes no more of them to net/http
+	turns   turns         // of TLS handshakes
 	stop    sync.Once
+	stopped sync.Once
 	sniffs  sync.WaitGroup
 	stats   counters
+
+	draining atomic.Bool  // each answer is the last of its connection
+	idle     atomic.Int64 // connections that have been answered and may send another request
+	sniffing atomic.Int64 // connections that net/http does not know yet
 
 	noCertificate *rate.Lines // about refused TLS clients
 
@@ -130,6 +143,7 @@ func Open(cfg Config) (*Server, error) {
 		releaseBuffers: cfg.ReleaseBuffers,
 		ready:          make(chan net.Conn),
 		closing:        make(chan struct{}),
+		closed:         make(chan struct{}),
 		turns:          newTurns(),
 		waiting:        map[*conn]struct{}{},
 		upgraded:       map[*conn]struct{}{},
@@ -148,7 +162,7 @@ func Open(cfg Config) (*Server, error) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
-		Handler:           ending{cfg.Handler},
+		Handler:           ending{cfg.Handler, &s.draining},
 		ConnContext:       connContext,
 		Protocols:         &protocols,
 		ReadHeaderTimeout: headerWait,
@@ -193,11 +207,31 @@ func (s *Server) Serve() error {
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		err = nil // Stop, or the reason below
 	}
-	s.stopAccepting()
+	s.close()
 	if acceptErr := <-lost; acceptErr != nil {
 		return fmt.Errorf("accept on %s: %w", s.Addr(), acceptErr)
 	}
 	return err
+}
+
+// Drain closes the port to new connections, which clients can then safely open to another node, and announces the end of each HTTP connection with its
+// next answer. It returns once no client could send a request to a connection that Stop is about to close: no connection waits for a request, or
+// the clients have had drainWait to send one. Without it, Stop closes idle connections at once, and loses the requests that are on their way to it.
+// Many clients repeat such a request only if it cannot have been carried out.
+func (s *Server) Drain(ctx context.Context) {
+	s.draining.Store(true)
+	s.stopAccepting()
+	ctx, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	for s.idle.Load() > 0 || s.sniffing.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Stop closes the port, lets HTTP requests finish until ctx ends, and then drops every WebSocket at TCP level.
@@ -206,7 +240,7 @@ func (s *Server) Serve() error {
 // after a lost connection. WebSockets are dropped last, so that the immediate first attempt to reconnect comes as close to the next start as
 // possible.
 func (s *Server) Stop(ctx context.Context) error {
-	s.stopAccepting()
+	s.close()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("HTTP requests still running were cut off: %w", err)
@@ -242,6 +276,14 @@ func (s *Server) stopAccepting() {
 	s.stop.Do(func() {
 		close(s.closing)
 		_ = s.tcp.Close() // a failure does not matter: the process is about to end
+	})
+}
+
+// close stops accepting and closes the connections that net/http does not know yet.
+func (s *Server) close() {
+	s.stopAccepting()
+	s.stopped.Do(func() {
+		close(s.closed)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.waiting {
@@ -270,12 +312,15 @@ func connContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// ending announces the end of connections that have been open for long without a credential, so that their clients do not send the next request
-// to a connection that is being closed.
-type ending struct{ http.Handler }
+// ending announces the end of all connections while the port drains, and of those that have been open for long without a credential, so that their
+// clients do not send the next request to a connection that is being closed.
+type ending struct {
+	http.Handler
+	draining *atomic.Bool
+}
 
 func (e ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok && c.agedUnproven() {
+	if c, ok := r.Context().Value(connKey{}).(*conn); e.draining.Load() || ok && c.agedUnproven() {
 		w.Header().Set("Connection", "close")
 	}
 	e.Handler.ServeHTTP(w, r)

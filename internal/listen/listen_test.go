@@ -383,3 +383,70 @@ func TestSlowBodyOfALaterRequest(t *testing.T) {
 		}
 	}
 }
+
+// exchange sends a request over c and returns the answer.
+func exchange(t *testing.T, c net.Conn) *http.Response {
+	t.Helper()
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// A client that keeps its connection and sends requests all the time loses none of them to a stop, nor does one that has just connected.
+func TestDrain(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	kept, fresh := dial(), dial()
+	for range 2 {
+		if answer := exchange(t, kept); answer.Close {
+			t.Fatal("the connection ends before the port drains")
+		}
+	}
+	waittest.Until(t, "both connections to be accepted", func() bool { return s.idle.Load() == 1 && s.Stats().Waiting == 1 })
+	drained := make(chan struct{})
+	go func() {
+		s.Drain(t.Context())
+		close(drained)
+	}()
+	<-s.closing
+	for name, c := range map[string]net.Conn{"kept": kept, "fresh": fresh} {
+		select {
+		case <-drained:
+			t.Errorf("Drain does not wait for the %s connection", name)
+		default:
+		}
+		if answer := exchange(t, c); !answer.Close {
+			t.Errorf("the %s connection stays open", name)
+		}
+	}
+	select {
+	case <-drained:
+	case <-time.After(drainWait / 2):
+		t.Error("Drain waits though no connection is open")
+	}
+}
+
+// Without clients, a stop takes no time.
+func TestDrainWithoutClients(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
+	began := time.Now()
+	s.Drain(t.Context())
+	if took := time.Since(began); took > drainWait/2 {
+		t.Errorf("it took %s", took)
+	}
+}

@@ -28,7 +28,8 @@ type conn struct {
 	more   bool        // the last read filled its buffer, or unread data has arrived
 	noWait bool        // Read returns only data that Await has found
 
-	closed bool // guarded by server.mu
+	closed bool        // guarded by server.mu
+	waits  atomic.Bool // counted in server.idle
 
 	counted *connlimit.Conn // nil without limits
 
@@ -80,6 +81,7 @@ func (c *conn) proven() {
 
 // answered records that a request was answered, or that the next one has begun.
 func (c *conn) answered(idle bool) {
+	c.waitsForRequest(idle)
 	c.reading.Lock()
 	began := c.reading.idle && !idle
 	c.reading.idle = idle
@@ -92,9 +94,21 @@ func (c *conn) answered(idle bool) {
 	}
 }
 
+// waitsForRequest counts the connections whose clients may send another request.
+func (c *conn) waitsForRequest(waits bool) {
+	switch {
+	case !c.waits.CompareAndSwap(!waits, waits):
+	case waits:
+		c.server.idle.Add(1)
+	default:
+		c.server.idle.Add(-1)
+	}
+}
+
 // hijacked bounds a WebSocket that was opened without a credential: it is sent the reason of its refusal and closed.
 func (c *conn) hijacked() {
 	c.answered(true)
+	c.waitsForRequest(false)
 	_ = c.SetReadDeadline(time.Time{}) // no deadline for a proven one; fails if the connection is closed
 }
 
@@ -163,6 +177,7 @@ func (nothingYet) NothingYet() bool { return true }
 // Close also removes the connection from the server's sets, so that an idle service keeps no memory of closed connections.
 func (c *conn) Close() error {
 	c.endTurn()
+	c.waitsForRequest(false)
 	c.server.mu.Lock()
 	c.closed = true
 	delete(c.server.upgraded, c)
@@ -178,7 +193,7 @@ func (c *conn) Close() error {
 func (s *Server) acceptAll() error {
 	err := Accept(s.tcp, s.closing, s.log, s.admit)
 	if err != nil {
-		s.stopAccepting()
+		s.close()
 	}
 	return err
 }
@@ -196,15 +211,17 @@ func (s *Server) admit(tcp *net.TCPConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.closing:
+	case <-s.closed:
 		c.discard() // was accepted while the port was closing
 		return
 	default:
 	}
 	s.waiting[c] = struct{}{}
 	s.sniffs.Add(1)
+	s.sniffing.Add(1)
 	go func() {
 		defer s.sniffs.Done()
+		defer s.sniffing.Add(-1)
 		defer s.panics.Confine(panicDoor, func() { _ = c.Close() })
 		s.tellApart(c)
 	}()
@@ -258,7 +275,7 @@ func (s *Server) tellApart(c *conn) {
 	}
 	select {
 	case s.ready <- next:
-	case <-s.closing:
+	case <-s.closed:
 		_ = c.Close() // the port was closed before it could be served
 	}
 }
@@ -288,13 +305,13 @@ func (f funnel) Accept() (net.Conn, error) {
 	select {
 	case c := <-f.s.ready:
 		return c, nil
-	case <-f.s.closing:
+	case <-f.s.closed:
 		return nil, net.ErrClosed
 	}
 }
 
 func (f funnel) Close() error {
-	f.s.stopAccepting()
+	f.s.close()
 	return nil
 }
 

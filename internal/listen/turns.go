@@ -55,7 +55,7 @@ func (c *conn) readHello() error {
 func (c *conn) awaitTurn() bool {
 	select {
 	case c.server.turns <- struct{}{}:
-	case <-c.server.closing:
+	case <-c.server.closed:
 		return false
 	}
 	c.turn.Store(true)

@@ -3,8 +3,30 @@ package service
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
+
+	"github.com/musterhq/muster/internal/listen"
 )
+
+// drainPorts lets the HTTP clients of a cluster node move to other nodes without losing a request. A single machine does not wait for them: they have
+// no other node, and would have to do without the service for longer. Nor does a node that has failed.
+func (x *Service) drainPorts(ctx context.Context) {
+	if x.node != nil && x.Err() == nil {
+		x.eachPort(func(port *listen.Server) { port.Drain(ctx) })
+	}
+}
+
+// eachPort calls do for all ports at the same time, and returns when all calls have.
+func (x *Service) eachPort(do func(*listen.Server)) {
+	var all sync.WaitGroup
+	for _, port := range append(x.beside, x.port) {
+		if port != nil {
+			all.Go(func() { do(port) })
+		}
+	}
+	all.Wait()
+}
 
 // close closes every open part, each before the parts that it needs.
 func (x *Service) close(ctx context.Context) error {
@@ -42,14 +64,15 @@ func (x *Service) close(ctx context.Context) error {
 		x.players.Close()
 		x.hooks.Close()
 	}
-	for _, port := range append(x.beside, x.port) {
-		if port == nil {
-			continue
-		}
+	var ports sync.Mutex
+	x.eachPort(func(port *listen.Server) {
 		draining, cancel := context.WithTimeout(ctx, drain)
-		errs = append(errs, port.Stop(draining))
-		cancel()
-	}
+		defer cancel()
+		err := port.Stop(draining)
+		ports.Lock()
+		defer ports.Unlock()
+		errs = append(errs, err)
+	})
 	if x.link != nil {
 		x.link.Close()
 	}

@@ -240,4 +240,7 @@ func (x *Service) Served() <-chan error { return x.served }
 
 // Stop stops the service in order: the port closes, requests in progress finish, the connections of game servers are cut without a
 // close frame, and decided changes become durable.
-func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }
+func (x *Service) Stop(ctx context.Context) error {
+	x.drainPorts(ctx)
+	return x.close(ctx)
+}
