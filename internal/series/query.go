@@ -77,6 +77,11 @@ func (s *Store) slots(k Key, kind byte, minutes, count, from, to int64) (all []S
 
 // get returns the value of a key; nil if there is none.
 func (s *Store) get(key []byte) ([]byte, error) {
+	done, err := s.db.Use() // a request may outlive the store: Pebble would panic
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	value, closer, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/logtest"
 )
@@ -504,5 +505,35 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
+	}
+}
+
+// A request may still read when the service closes the store.
+func TestReadsDuringClose(t *testing.T) {
+	s := mustOpen(t, Options{Dir: t.TempDir()})
+	for minute := range int64(3 * 60) {
+		if err := s.Append(start+minute, []Point{{Key: keyNo(0), Stat: Of(1)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, ended := make(chan struct{}), make(chan error)
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			if _, err := s.Minutes(keyNo(0), start, start+3*60); err != nil {
+				ended <- err
+				return
+			}
+			if i == 10 {
+				close(began)
+			}
+		}
+	}()
+	<-began
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, embeddb.ErrClosed) {
+		t.Errorf("a read after Close: %v, want %v", err, embeddb.ErrClosed)
 	}
 }
