@@ -86,7 +86,7 @@ func (k AccessKey) Life() context.Context { return k.life.context() }
 type life struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
-	held atomic.Bool // a request has ctx, which must therefore be canceled at the end
+	held atomic.Bool // a request has ctx, which must therefore be canceled at the end; or it was, because the session was forgotten
 }
 
 func newLife() *life {

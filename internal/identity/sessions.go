@@ -149,10 +149,12 @@ func (k *Keys) CertificateRevoked(x *Session) bool {
 	return k.certificateRevoked(x)
 }
 
-// dropUnheld forgets the sessions on whose end no stream or other wait depends. The next request of such a session admits it again.
+// dropUnheld forgets the sessions on whose end no stream or other wait depends. The next request of such a session admits it again. A request that has already found
+// the session opens no streams: no revocation would end them.
 func (s *sessions) dropUnheld() {
 	for id, key := range s.known {
-		if !key.life.held.Load() {
+		if key.life.held.CompareAndSwap(false, true) {
+			key.life.end(ErrExpired)
 			delete(s.known, id)
 		}
 	}

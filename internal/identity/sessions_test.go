@@ -261,10 +261,13 @@ func TestSessionsMax(t *testing.T) {
 		}
 		return key
 	}
-	held := use()
+	held, late := use(), use()
 	life := held.Life()
 	for range x.sessions.most {
 		use()
+	}
+	if late.Life().Err() == nil {
+		t.Error("the life of a session that was forgotten during a request goes on, and no revocation would end it")
 	}
 	if n, most := x.Sessions(); n >= most || life.Err() != nil {
 		t.Errorf("%d sessions are remembered, and the life of the held one: %v", n, life.Err())
