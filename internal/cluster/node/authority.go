@@ -153,11 +153,13 @@ func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error
 		if err != nil {
 			return nil, errors.Join(errors.New("take over the authority of the cluster"), err)
 		}
-		n.work.Go(func() {
-			if n.pause(voidAfter) {
-				n.link.CloseUntrusted()
-			}
-		})
+		if next.Replacing() == trust.NotReplaced { // the other steps make no certificate void
+			n.work.Go(func() {
+				if n.pause(voidAfter) {
+					n.link.CloseUntrusted()
+				}
+			})
+		}
 	}
 	return json.Marshal(n.identity.Authority().Fingerprints())
 }

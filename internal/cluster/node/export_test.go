@@ -2,6 +2,8 @@ package node
 
 import "context"
 
+const VoidAfter = voidAfter
+
 // LockAdmission keeps nodes from being added or removed until unlock is called.
 func (n *Node) LockAdmission(ctx context.Context) (unlock func(), err error) {
 	return n.unlockAdmission, n.lockAdmission(ctx)
