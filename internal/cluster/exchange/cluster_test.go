@@ -166,10 +166,17 @@ func newClusterOf(t testing.TB, nodes ...*node) []*node {
 	if err := nodes[0].Do(t.Context(), &hosting.CreateLocation{Name: "custom-first"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range nodes[1:] {
-		if err := errors.Join(nodes[0].journal.AddObserver(t.Context(), n.id, n.link.Advertised()), nodes[0].journal.Promote(t.Context(), n.id)); err != nil {
-			t.Fatal(err)
+	leader := func() *journalraft.Node {
+		for _, n := range nodes {
+			if n.journal.Status().InOffice {
+				return n.journal
+			}
 		}
+		return nodes[0].journal
+	}
+	for _, n := range nodes[1:] { // repeatedly: on a busy machine, the leader may lose contact with the new voter
+		waittest.Until(t, n.id+" is an observer", func() bool { return leader().AddObserver(t.Context(), n.id, n.link.Advertised()) == nil })
+		waittest.Until(t, n.id+" has a vote", func() bool { return leader().Promote(t.Context(), n.id) == nil })
 	}
 	for _, n := range nodes { // a voter that does not know another one refuses it its vote
 		voters := func() (voters int) {
@@ -182,6 +189,9 @@ func newClusterOf(t testing.TB, nodes ...*node) []*node {
 		}
 		waittest.Until(t, n.id+" knows three voters", func() bool { return voters() >= 3 })
 	}
+	waittest.Until(t, "the first node leads", func() bool {
+		return nodes[0].journal.Status().InOffice || leader().HandOver(t.Context(), nodes[0].id) == nil
+	})
 	return nodes
 }
 

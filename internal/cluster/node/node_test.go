@@ -229,10 +229,6 @@ func TestClusterOfThree(t *testing.T) {
 	// Removing the leader hands over first.
 	s = first.until("a leader", func(s node.Status) bool { return s.Leader != "" })
 	gone := s.Leader
-	s, err = second.Change(t.Context(), node.Change{Do: node.Remove, Node: gone})
-	if err != nil || s.Leader == gone || len(s.Members) != 2 {
-		t.Errorf("after the removal of the leader %s: %v, %+v", gone, err, s)
-	}
 	left, removed := []*member{}, (*member)(nil)
 	for _, m := range []*member{first, second, third} {
 		if m.ID() == gone {
@@ -240,6 +236,10 @@ func TestClusterOfThree(t *testing.T) {
 		} else {
 			left = append(left, m)
 		}
+	}
+	s, err = left[0].Change(t.Context(), node.Change{Do: node.Remove, Node: gone})
+	if err != nil || s.Leader == gone || len(s.Members) != 2 {
+		t.Errorf("after the removal of the leader %s: %v, %+v", gone, err, s)
 	}
 	left[0].create("custom-4")
 	left[1].sees("custom-4")
