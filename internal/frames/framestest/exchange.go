@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -38,11 +39,11 @@ func Exchange(address, head string, sent []byte) (status int, err error) {
 		return 0, err
 	}
 	_, _ = io.WriteString(conn, head+"\r\n") // it may have been refused before its end
-	// A head that does not end, and a body that does not come, are waited for until a time limit of the service, or the end of the bytes.
-	waiting := time.AfterFunc(impatience, func() { _ = conn.(*net.TCPConn).CloseWrite() })
+	if !isWhole(head) {
+		defer time.AfterFunc(impatience, func() { _ = conn.(*net.TCPConn).CloseWrite() }).Stop()
+	}
 	br := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(br, nil)
-	waiting.Stop()
 	if err != nil {
 		return 0, unlessTimeout(err)
 	}
@@ -59,6 +60,13 @@ func Exchange(address, head string, sent []byte) (status int, err error) {
 	_ = conn.Close()
 	<-written
 	return answer.StatusCode, err
+}
+
+// isWhole reports whether a request is complete with its head. The service waits for the rest of others until a time limit, or the end of the bytes. That end cancels
+// a request that is being answered, so one that is complete must not send it, however long its answer takes.
+func isWhole(head string) bool {
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head + "\r\n")))
+	return err == nil && r.ContentLength == 0
 }
 
 // unlessTimeout passes over connections that were closed, but not over those that were left open.
