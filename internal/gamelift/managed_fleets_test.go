@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func TestScalingOfAFleetOfABuild(t *testing.T) {
 	for pages.HasMorePages() {
 		all = append(all, must(pages.NextPage(t.Context()))(t).ScalingPolicies...)
 	}
-	if len(all) != 2 || *all[0].TargetConfiguration.TargetValue != 20 || *all[1].ScalingAdjustment != -10 || *all[1].Threshold != 1 || all[1].Status != types.ScalingStatusTypeActive {
+	if len(all) != 2 || *all[1].TargetConfiguration.TargetValue != 20 || *all[0].ScalingAdjustment != -10 || *all[0].Threshold != 1 || all[0].Status != types.ScalingStatusTypeActive {
 		t.Errorf("got %+v", all)
 	}
 	if n := len(must(h.sdk.DescribeScalingPolicies(t.Context(), &gamelift.DescribeScalingPoliciesInput{FleetId: &id, StatusFilter: types.ScalingStatusTypeError}))(t).ScalingPolicies); n != 0 {
@@ -182,6 +183,29 @@ func TestScalingOfAFleetOfABuild(t *testing.T) {
 	refused(t, err, codeInvalidRequest)
 	if n := len(must(h.sdk.DescribeScalingPolicies(t.Context(), &gamelift.DescribeScalingPoliciesInput{FleetId: &anywhere}))(t).ScalingPolicies); n != 0 {
 		t.Errorf("%d policies of an ANYWHERE fleet", n)
+	}
+}
+
+// A policy that goes between two pages hides no other one.
+func TestPagesOfScalingPolicies(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id, _ := h.managed()
+	for _, name := range []string{"c", "a", "d", "b"} {
+		must(h.sdk.PutScalingPolicy(t.Context(), &gamelift.PutScalingPolicyInput{Name: &name, FleetId: &id, PolicyType: types.PolicyTypeTargetBased,
+			MetricName: types.MetricNamePercentAvailableGameSessions, TargetConfiguration: &types.TargetConfiguration{TargetValue: aws.Float64(10)}}))(t)
+	}
+	var seen []string
+	pages := gamelift.NewDescribeScalingPoliciesPaginator(h.sdk, &gamelift.DescribeScalingPoliciesInput{FleetId: &id, Limit: aws.Int32(2)})
+	for pages.HasMorePages() {
+		for _, p := range must(pages.NextPage(t.Context()))(t).ScalingPolicies {
+			seen = append(seen, *p.Name)
+		}
+		if len(seen) == 2 {
+			must(h.sdk.DeleteScalingPolicy(t.Context(), &gamelift.DeleteScalingPolicyInput{FleetId: &id, Name: aws.String("a")}))(t)
+		}
+	}
+	if want := []string{"a", "b", "c", "d"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
 	}
 }
 

@@ -2,7 +2,8 @@ package gamelift
 
 import (
 	"context"
-	"strconv"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -86,19 +87,11 @@ func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.Desc
 	if f.Managed == nil || in.StatusFilter != "" && in.StatusFilter != types.ScalingStatusTypeActive {
 		return out, nil // there are none, or all are in force
 	}
-	size, from := pageSize(in.Limit, pageMax), 0
-	if cursor != "" {
-		if from, err = strconv.Atoi(cursor); err != nil || from < 0 {
-			return nil, invalid("NextToken is from another version of Muster")
-		}
-	}
-	all := f.Managed.Policies
-	for i := min(from, len(all)); i < len(all) && len(out.ScalingPolicies) < size; i++ {
-		out.ScalingPolicies = append(out.ScalingPolicies, policyToWire(&f, &all[i], in.Location))
-	}
-	if next := from + len(out.ScalingPolicies); next < len(all) && len(out.ScalingPolicies) > 0 {
-		out.NextToken = pageToken("DescribeScalingPolicies", in, strconv.Itoa(next))
-	}
+	rest := slices.DeleteFunc(slices.Clone(f.Managed.Policies), func(p fleet.ScalingPolicy) bool { return p.Name <= cursor })
+	slices.SortFunc(rest, func(a, b fleet.ScalingPolicy) int { return strings.Compare(a.Name, b.Name) })
+	page, next := cutPage("DescribeScalingPolicies", in, rest, pageSize(in.Limit, pageMax), func(p *fleet.ScalingPolicy) string { return p.Name })
+	out.ScalingPolicies = wires(page, func(p *fleet.ScalingPolicy) types.ScalingPolicy { return policyToWire(&f, p, in.Location) })
+	out.NextToken = next
 	return out, nil
 }
 
