@@ -22,18 +22,26 @@ import (
 // Bounds of the uploads of logs.
 const (
 	uploadsMax     = 200 // queued uploads; beyond this, the oldest are dropped
+	uploadsAtOnce  = 2   // large logs do not delay small ones, and the archives need little space
 	uploadTime     = 20 * time.Minute
 	uploadAttempts = 12
-	retryUpload    = 5 * time.Second // pause after the first failure; doubles up to retryUploadMax
+	retryUpload    = 5 * time.Second // pause of an upload after its first failure, which doubles up to retryUploadMax, and of all others after each failure
 	retryUploadMax = 10 * time.Minute
 )
 
 // uploads holds the state of log uploads, besides the queue in the state file. It is owned by the goroutine of Run.
 type uploads struct {
-	queue    []state.Upload // oldest first
+	queue []state.Upload // oldest first
+	tries map[string]try // by the id of the process; those that have begun
+	busy  int            // uploads in progress
+	next  time.Time      // no attempt of any upload before this
+}
+
+// try is the state of an upload that has begun.
+type try struct {
 	busy     bool
+	failures int
 	next     time.Time // no attempt before this
-	attempts int       // for the first in the queue
 }
 
 // noteLogs queues the logs of an ended process that may have had a game session.
@@ -45,26 +53,40 @@ func (a *Agent) noteLogs(s *server) {
 	u.queue = append(u.queue, state.Upload{ID: s.id, Session: s.session, Paths: s.logPaths, Dir: s.dir})
 	if extra := len(u.queue) - uploadsMax; extra > 0 {
 		a.config.Log.Warn("too many logs of game sessions wait for their upload: the oldest are dropped", "dropped", extra)
-		u.queue, u.attempts = slices.Clone(u.queue[extra:]), 0
+		for _, old := range u.queue[:extra] {
+			delete(u.tries, old.ID)
+		}
+		u.queue = slices.Clone(u.queue[extra:])
 	}
 }
 
-// upload uploads the oldest logs, once the end of their process has been reported to the service.
+// upload uploads the oldest logs, once the end of their process has been reported to the service. Logs that wait for their next attempt let others pass.
 func (a *Agent) upload(now time.Time) {
 	u := &a.uploads
-	if !a.connected || u.busy || len(u.queue) == 0 || now.Before(u.next) {
-		return
+	for _, one := range u.queue {
+		if !a.connected || u.busy == uploadsAtOnce || now.Before(u.next) {
+			return
+		}
+		try := u.tries[one.ID]
+		if try.busy || now.Before(try.next) || slices.ContainsFunc(a.unsent, func(e state.Ended) bool { return e.ID == one.ID }) {
+			continue
+		}
+		try.busy = true
+		u.set(one.ID, try)
+		u.busy++
+		ctx := a.context
+		go func() {
+			err := a.uploadLogs(ctx, one)
+			a.do(func() { a.uploaded(one, err) })
+		}()
 	}
-	one := u.queue[0]
-	if slices.ContainsFunc(a.unsent, func(e state.Ended) bool { return e.ID == one.ID }) {
-		return
+}
+
+func (u *uploads) set(id string, x try) {
+	if u.tries == nil {
+		u.tries = map[string]try{}
 	}
-	u.busy = true
-	ctx := a.context
-	go func() {
-		err := a.uploadLogs(ctx, one)
-		a.do(func() { a.uploaded(one, err) })
-	}()
+	u.tries[id] = x
 }
 
 // errUnwanted means that the service will never accept these logs.
@@ -72,24 +94,28 @@ var errUnwanted = errors.New("the service does not accept these logs")
 
 func (a *Agent) uploaded(one state.Upload, err error) {
 	u := &a.uploads
-	u.busy = false
-	if len(u.queue) == 0 || u.queue[0].ID != one.ID {
+	u.busy--
+	try, known := u.tries[one.ID]
+	if !known {
 		return // dropped meanwhile
 	}
+	try.busy = false
 	if errors.Is(err, link.ErrNotConnected) {
+		u.set(one.ID, try)
 		return
 	}
-	u.attempts++
 	switch {
 	case err == nil:
 		a.counts.uploads++
 	case !errors.Is(err, errUnwanted):
 		a.counts.uploadFailures++
 	}
-	if err != nil && !errors.Is(err, errUnwanted) && u.attempts < uploadAttempts {
-		pause := min(retryUpload<<(u.attempts-1), retryUploadMax)
+	if try.failures++; err != nil && !errors.Is(err, errUnwanted) && try.failures < uploadAttempts {
+		pause := min(retryUpload<<(try.failures-1), retryUploadMax)
 		a.config.Log.Warn("logs of a game session cannot be uploaded: the agent tries again", "process", one.ID, "pause", pause, "error", err)
-		u.next = time.Now().Add(pause)
+		now := time.Now()
+		try.next, u.next = now.Add(pause), now.Add(retryUpload)
+		u.set(one.ID, try)
 		return
 	}
 	switch {
@@ -100,7 +126,8 @@ func (a *Agent) uploaded(one state.Upload, err error) {
 	default:
 		a.config.Log.Info("logs of a game session were uploaded", "process", one.ID, "game_session", one.Session)
 	}
-	u.queue, u.attempts, u.next = slices.Clone(u.queue[1:]), 0, time.Time{}
+	delete(u.tries, one.ID)
+	u.queue = slices.DeleteFunc(slices.Clone(u.queue), func(x state.Upload) bool { return x.ID == one.ID })
 	a.save()
 }
 

@@ -6,8 +6,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/musterhq/muster/internal/agent/agenttest"
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
@@ -61,5 +64,38 @@ func TestLogsAreUploaded(t *testing.T) {
 	defer mu.Unlock()
 	if !strings.HasPrefix(archives[0], "PUT PK") {
 		t.Errorf("uploaded %q", archives[0])
+	}
+}
+
+// Logs that cannot be uploaded, or whose upload hangs, delay those of no other process.
+func TestUploadsPassStuckOnes(t *testing.T) {
+	s := newService(t, play(3, "wait"))
+	release, stored := make(chan struct{}), make(chan struct{}, 100)
+	var n atomic.Int32
+	port := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch n.Add(1) {
+		case 1:
+			http.Error(w, "later", http.StatusServiceUnavailable)
+		case 2:
+			<-release
+		default:
+			w.WriteHeader(http.StatusCreated)
+			stored <- struct{}{}
+		}
+	}))
+	defer port.Close()
+	defer close(release)
+	s.set(func() { s.uploadURL = port.URL + "/x?ticket=y" })
+	s.run(nil)
+	for _, x := range s.some(agentproto.ProcessStarting, 3) {
+		s.push(&agentproto.NotifyProcessRegistered{ProcessID: x.ProcessID})
+		s.push(&agentproto.NotifyGameSessionActivated{ProcessID: x.ProcessID, GameSessionID: "gs-" + x.ProcessID})
+		s.push(&agentproto.ForceExitServerProcess{ProcessID: x.ProcessID})
+	}
+	select {
+	case <-stored:
+	case <-time.After(agenttest.Patience):
+		t.Error("the logs of no process are uploaded")
 	}
 }
