@@ -289,3 +289,28 @@ func TestStage(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// A reader of damaged content never moves aside the content that replaces it at that moment.
+func TestDamageIsReplacedWhileItIsRead(t *testing.T) {
+	s := open(t, t.TempDir())
+	s.SetLimits(1<<40, 0) // what is moved aside counts
+	content := bytes.Repeat([]byte("content "), 1<<17)
+	d := buildfiles.DigestOf(content)
+	for i := range 100 {
+		if err := s.Put(d, content); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(s.pathOf(d), int64(len(content)-1)); err != nil {
+			t.Fatal(err)
+		}
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() { _, _ = s.Read(d) }) // finds the damage, no content, or the content
+		}
+		err := s.Put(d, content)
+		readers.Wait()
+		if whole, readErr := s.Read(d); err != nil || readErr != nil || !bytes.Equal(whole, content) {
+			t.Fatalf("round %d: %v; the content is gone: %v", i, err, readErr)
+		}
+	}
+}

@@ -275,13 +275,17 @@ func (s *Store) Open(d buildfiles.Digest) (*os.File, error) {
 
 // Read returns content, and checks it against its digest.
 func (s *Store) Read(d buildfiles.Digest) ([]byte, error) {
+	file, err := os.Stat(s.pathOf(d))
+	if err != nil {
+		return nil, err
+	}
 	content, err := os.ReadFile(s.pathOf(d))
 	if err != nil {
 		return nil, err
 	}
 	if buildfiles.DigestOf(content) != d {
 		s.Log.Error("part of a build is damaged on the disk: it is moved aside; push the build again to replace it", "digest", d.String(), "to", filepath.Join(s.Dir, damagedDir))
-		return nil, errors.Join(ErrDamaged, s.putAside(d))
+		return nil, errors.Join(ErrDamaged, s.putAside(d, file))
 	}
 	s.mu.Lock()
 	s.verified[d] = struct{}{}
@@ -289,10 +293,16 @@ func (s *Store) Read(d buildfiles.Digest) ([]byte, error) {
 	return content, nil
 }
 
-func (s *Store) putAside(d buildfiles.Digest) error {
+// putAside moves damaged content aside, unless it was replaced since it was read.
+func (s *Store) putAside(d buildfiles.Digest, damaged fs.FileInfo) error {
 	aside := filepath.Join(s.Dir, damagedDir)
 	if err := os.MkdirAll(aside, 0o700); err != nil {
 		return err
+	}
+	s.names.Lock()
+	defer s.names.Unlock()
+	if now, err := os.Stat(s.pathOf(d)); err == nil && !os.SameFile(now, damaged) {
+		return nil
 	}
 	err := os.Rename(s.pathOf(d), filepath.Join(aside, d.String()))
 	if errors.Is(err, fs.ErrNotExist) { // another reader was first
