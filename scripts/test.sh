@@ -12,7 +12,7 @@ step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 tests="-timeout=30m -vet=off -p 4"
 
 # The packages with concurrency; the race detector needs cgo and makes tests five to ten times slower.
-concurrent=(domain/wire cluster identity secretrotation quotas live logsink keyring audit people sso localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify console)
+concurrent=(domain/wire cluster identity secretrotation quotas live logsink keyring audit people sso localdoor signin fair connlimit listen frames panics warm insist engine embeddb journal archive series objects builddoor buildfetch sessionlogs backup/repository serverlink agentlink agent linkclient gamelift sessionapi playerapi playerhooks playerwatch sessionwatch matchmaker scaler office notify gamemetrics tokenkeys tracing operator console service)
 
 step "what the tests need"
 scripts/test-needs.sh
@@ -51,7 +51,7 @@ go test $tests -parallel 4 ./...
 step "tests with the race detector"
 # pebblegozstd selects the compression of the binary, which has no cgo.
 race="$tests -tags pebblegozstd -race -short"
-CGO_ENABLED=1 go test $race ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
+CGO_ENABLED=1 go test $race ./mustertest ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
 wait $modules || { cat "$others"; exit 1; }
