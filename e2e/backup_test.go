@@ -436,3 +436,50 @@ func TestLastBackupIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// After the machine was rolled back to a snapshot, the next backup in a directory builds on none from after the snapshot.
+func TestBackupsAfterARollback(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	locations := 0
+	work := func(n int) {
+		t.Helper()
+		for range n {
+			locations++
+			_, err := s.client.CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: aws.String(fmt.Sprint("custom-", locations))})
+			must(t, err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "backups") + "/"
+	save := func() string {
+		t.Helper()
+		return s.command("backup", "--data", s.data, "--to", dir)
+	}
+	const rolledBack = "was rolled back"
+	work(5)
+	save()
+	if out := save(); strings.Contains(out, rolledBack) || !strings.Contains(out, "journal    entries") {
+		t.Errorf("the second backup: %s", out)
+	}
+	s.stop()
+	snapshot := filepath.Join(t.TempDir(), "snapshot")
+	must(t, exec.Command("cp", "-a", s.data, snapshot).Run())
+	s.start()
+	work(3)
+	save()
+	s.stop()
+	must(t, os.RemoveAll(s.data))
+	must(t, exec.Command("cp", "-a", snapshot, s.data).Run())
+	s.start()
+	work(30) // the next backup has more entries than the last one
+	if out := save(); !strings.Contains(out, rolledBack) {
+		t.Errorf("the first backup after the rollback: %s", out)
+	}
+	work(3)
+	if out := save(); strings.Contains(out, rolledBack) || !strings.Contains(out, "journal    entries") {
+		t.Errorf("the second backup after the rollback: %s", out)
+	}
+	if out := s.command("restore", "--verify", dir); !strings.Contains(out, "The backup is intact.") {
+		t.Errorf("verified: %s", out)
+	}
+}

@@ -50,6 +50,13 @@ type Since struct {
 	Audited      uint64    `json:"audited"`
 }
 
+// Continues reports whether the state of h comes from that of an earlier backup, so that the backup can build on it. noted is the entry of the
+// last backup that the state has recorded. Each backup is recorded after its entry, so a state without the record is from before the backup, or
+// from a history that branched off before it: a machine was rolled back to a snapshot, or the end of the journal was lost.
+func (h *Head) Continues(since *Since, noted uint64) bool {
+	return since != nil && since.Installation == h.Installation && since.Entry <= h.Entry && since.Entry <= noted
+}
+
 // Summary describes the contents of a backup.
 type Summary struct {
 	Head  Head  `json:"head"`

@@ -23,6 +23,7 @@ type Frozen struct {
 	Forgotten uint64      // number of records that had left memory for the archive
 	Next      domain.Time // records still in memory ended then or later
 	Audited   uint64      // number of the last audit log entry that had left memory
+	Noted     uint64      // entry of the last backup that the state has recorded; math.MaxUint64 if it records none yet
 
 	snapshot *kernel.Snapshot
 }
@@ -32,9 +33,14 @@ func (f *Frozen) Write(w io.Writer) error { return f.snapshot.Write(w) }
 
 func freeze(c *cell.Cell, at uint64) *Frozen {
 	v := c.View()
-	return &Frozen{
-		Entry: at, Level: c.Level(), Last: c.Last(), Forgotten: c.Forgotten(), Next: nextEnd(c), Audited: v.AuditHead().No - uint64(v.AuditWaits()), snapshot: c.Freeze(),
+	f := &Frozen{
+		Entry: at, Level: c.Level(), Last: c.Last(), Forgotten: c.Forgotten(), Next: nextEnd(c), Audited: v.AuditHead().No - uint64(v.AuditWaits()), Noted: math.MaxUint64, snapshot: c.Freeze(),
 	}
+	if _, known := v.BackupsKnown(); known {
+		last, _ := v.LastBackup()
+		f.Noted = last.Entry
+	}
+	return f
 }
 
 // errVoid is returned when the frozen state has changes that may never be committed.

@@ -95,7 +95,7 @@ func (x *Service) makeBackup(ctx context.Context, to io.Writer, in localdoor.Str
 		},
 		State: state.Write, Secret: x.secret.With(secret), Key: x.key, Archive: x.archive,
 	}
-	if in.Since != nil && in.Since.Installation == c.Head.Installation && in.Since.Entry <= state.Entry {
+	if c.Head.Continues(in.Since, state.Noted) {
 		c.Head.Since = in.Since
 		if err := x.addEntries(ctx, &c); err != nil {
 			return s, err

@@ -30,6 +30,7 @@ const (
 type Manifest struct {
 	Run    string      `json:"run"`    // of the program that made it
 	On     string      `json:"on"`     // name of the manifest of the backup that it builds on; empty: none
+	Branch string      `json:"branch"` // run of the full backup that it builds on, directly or through others; its own without any
 	Head   backup.Head `json:"head"`   // without Since
 	Secret []byte      `json:"secret"` // as in a file
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 		}
 		return nil, fmt.Errorf("%s has no backup %s; `muster backup list` shows the names", r, w.Backup)
 	}
-	var whole []*Manifest // of one installation, by their entries
+	var whole []*Manifest // of one installation, the latest last
 	var broken error      // of the latest backup, if it is damaged
 	var former *Manifest  // the latest one of another installation, such as the one before a restore
 	for _, x := range slices.Backward(all) {
@@ -69,14 +70,14 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	if broken != nil {
 		broken = fmt.Errorf("%w; --backup %s restores the latest one that can be read", broken, latest.Name())
 	}
-	slices.SortStableFunc(whole, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
+	slices.Reverse(whole)
 	switch {
 	case w.Entry != 0:
-		p, err := r.at(whole, w.Entry)
+		p, err := r.at(branches(whole), w.Entry)
 		return p, elsewhere(err, former)
 	case !w.Time.IsZero():
 		p, err := r.before(ctx, whole, w.Time)
-		if err == nil && broken != nil && p.Base == whole[len(whole)-1] && w.Time.After(p.Base.Head.State) { // the damaged one may have the state of that time
+		if err == nil && broken != nil && p.Base == last(whole) && w.Time.After(p.Base.Head.State) { // the damaged one may have the state of that time
 			return nil, broken
 		}
 		if err == nil {
@@ -89,20 +90,49 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
 }
 
+// branches sorts the backups of an installation by their branches, the latest last, and each branch by entries. all is in the order in which the
+// backups were made. The journal of a branch continues no backup of another one: if the service was rolled back, the same numbers belong to other entries.
+func branches(all []*Manifest) (sorted [][]*Manifest) {
+	at := map[string]int{}
+	for _, m := range all {
+		i, known := at[m.Branch]
+		if !known {
+			i = len(sorted)
+			at[m.Branch], sorted = i, append(sorted, nil)
+		}
+		sorted[i] = append(sorted[i], m)
+	}
+	for _, branch := range sorted {
+		slices.SortStableFunc(branch, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
+	}
+	return sorted
+}
+
+// last returns the backup with the latest state; of several, the one that was made last.
+func last(all []*Manifest) *Manifest {
+	latest := all[0]
+	for _, m := range all {
+		if !m.Head.State.Before(latest.Head.State) {
+			latest = m
+		}
+	}
+	return latest
+}
+
 // afterLast refuses a time about which nothing is known, because no later backup was started. The state of a backup may be older than the
 // backup, if nothing has changed since.
 func afterLast(all []*Manifest, t time.Time) error {
-	last := all[len(all)-1].Head
-	made := last.State
+	state := last(all).Head.State
+	made := state
 	for _, m := range all {
-		if m.Head.Entry == last.Entry && m.Head.Made.After(made) {
+		if m.Head.State.Equal(state) && m.Head.Made.After(made) {
 			made = m.Head.Made
 		}
 	}
 	if !t.After(made) {
 		return nil
 	}
-	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at, restore takes the state of the latest backup, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), last.State.Format(time.RFC3339))
+	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at, restore takes the state of the latest backup, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), state.Format(time.RFC3339))
 }
 
 // elsewhere adds to the error of a state that the latest installation lacks where else the state may be.
@@ -120,25 +150,32 @@ func entryOf(m *Manifest) uint64 {
 	return m.Head.Entry
 }
 
-// at returns the state after an entry.
-func (r *Repository) at(all []*Manifest, entry uint64) (*Point, error) {
-	var base *Manifest
-	for _, m := range all {
-		if m.Head.Entry <= entry {
-			base = m
+// at returns the state after an entry. If several branches have the entry, the latest one counts.
+func (r *Repository) at(all [][]*Manifest, entry uint64) (*Point, error) {
+	first := uint64(math.MaxUint64)
+	for _, branch := range slices.Backward(all) {
+		first = min(first, branch[0].Head.Entry)
+		if entry < branch[0].Head.Entry || entry > branch[len(branch)-1].Head.Entry {
+			continue
 		}
-	}
-	if base == nil {
-		return nil, fmt.Errorf("entry %d is before the first backup, which is of entry %d; want one of %s", entry, all[0].Head.Entry, reachable(all))
-	}
-	p := &Point{base, entry, r, nil, nil}
-	if base.Head.Entry < entry {
-		p.later = firstBehind(all, entry)
-		if p.journal = behind(all, base.Head.Entry, entry); p.journal == nil {
-			return nil, fmt.Errorf("no backup has the journal up to entry %d; want one of %s", entry, reachable(all))
+		p := &Point{nil, entry, r, nil, nil}
+		for _, m := range branch {
+			if m.Head.Entry <= entry {
+				p.Base = m
+			}
 		}
+		if p.Base.Head.Entry < entry {
+			p.later = firstBehind(branch, entry)
+			if p.journal = behind(branch, p.Base.Head.Entry, entry); p.journal == nil {
+				break
+			}
+		}
+		return p, nil
 	}
-	return p, nil
+	if entry < first {
+		return nil, fmt.Errorf("entry %d is before the first backup, which is of entry %d; want one of %s", entry, first, reachable(all))
+	}
+	return nil, fmt.Errorf("no backup has the journal up to entry %d; want one of %s", entry, reachable(all))
 }
 
 // behind returns parts of the journal that have all entries after one up to another; nil: some are missing.
@@ -161,17 +198,19 @@ func behind(all []*Manifest, from, to uint64) (parts []Journal) {
 }
 
 // reachable describes the entries that can be restored.
-func reachable(all []*Manifest) string {
+func reachable(all [][]*Manifest) string {
 	var ranges []string
-	for i := 0; i < len(all); {
-		first, last := all[i].Head.Entry, all[i].Head.Entry
-		for i++; i < len(all) && (all[i].Head.Entry == last || behind(all, last, all[i].Head.Entry) != nil); i++ {
-			last = all[i].Head.Entry
-		}
-		if first == last {
-			ranges = append(ranges, fmt.Sprint(first))
-		} else {
-			ranges = append(ranges, fmt.Sprintf("%d to %d", first, last))
+	for _, branch := range all {
+		for i := 0; i < len(branch); {
+			first, last := branch[i].Head.Entry, branch[i].Head.Entry
+			for i++; i < len(branch) && (branch[i].Head.Entry == last || behind(branch, last, branch[i].Head.Entry) != nil); i++ {
+				last = branch[i].Head.Entry
+			}
+			if first == last {
+				ranges = append(ranges, fmt.Sprint(first))
+			} else {
+				ranges = append(ranges, fmt.Sprintf("%d to %d", first, last))
+			}
 		}
 	}
 	return strings.Join(ranges, ", ")
@@ -184,31 +223,26 @@ func Reachable(all []*Manifest) string {
 		return ""
 	}
 	latest := all[len(all)-1].Head.Installation
-	sorted := slices.DeleteFunc(slices.Clone(all), func(m *Manifest) bool { return m.Head.Installation != latest })
-	slices.SortStableFunc(sorted, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
-	return reachable(sorted)
+	return reachable(branches(slices.DeleteFunc(slices.Clone(all), func(m *Manifest) bool { return m.Head.Installation != latest })))
 }
 
 // before returns the last state without any change from after a time.
 func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (*Point, error) {
-	base := -1
-	for i, m := range all {
-		if !m.Head.State.After(t) {
-			base = i
-		}
+	past := slices.DeleteFunc(slices.Clone(all), func(m *Manifest) bool { return m.Head.State.After(t) })
+	if len(past) == 0 {
+		return nil, fmt.Errorf("%s is before the first backup, whose state is of %s", t.Format(time.RFC3339), first(all).Head.State.Format(time.RFC3339))
 	}
-	if base < 0 {
-		return nil, fmt.Errorf("%s is before the first backup, whose state is of %s", t.Format(time.RFC3339), all[0].Head.State.Format(time.RFC3339))
+	if len(past) == len(all) {
+		base := last(past)
+		return &Point{base, base.Head.Entry, r, nil, nil}, nil
 	}
-	p := &Point{all[base], all[base].Head.Entry, r, nil, nil}
-	if base+1 == len(all) {
-		return p, nil
-	}
-	parts := behind(all, p.Entry, all[base+1].Head.Entry)
+	base, next, parts := around(branches(all), t)
 	if parts == nil {
-		return nil, fmt.Errorf("no backup has the journal of %s; the states of the backups before and after it are of %s and %s", t.Format(time.RFC3339), p.Base.Head.State.Format(time.RFC3339), all[base+1].Head.State.Format(time.RFC3339))
+		later := slices.DeleteFunc(slices.Clone(all), func(m *Manifest) bool { return !m.Head.State.After(t) })
+		return nil, fmt.Errorf("no backup has the journal of %s; the states of the backups before and after it are of %s and %s", t.Format(time.RFC3339), last(past).Head.State.Format(time.RFC3339), first(later).Head.State.Format(time.RFC3339))
 	}
-	for e, err := range r.entries(ctx, parts, p.Entry, all[base+1].Head.Entry) {
+	p := &Point{base, base.Head.Entry, r, nil, nil}
+	for e, err := range r.entries(ctx, parts, p.Entry, next.Head.Entry) {
 		if err != nil {
 			return nil, err
 		}
@@ -221,8 +255,28 @@ func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (
 		}
 		p.Entry = e.Number
 	}
-	p.journal, p.later = parts, all[base+1]
+	p.journal, p.later = parts, next
 	return p, nil
+}
+
+// around returns two successive backups of a branch, one from before a time and one from after it, with the journal between them.
+func around(all [][]*Manifest, t time.Time) (base, next *Manifest, parts []Journal) {
+	for _, branch := range slices.Backward(all) {
+		i := slices.IndexFunc(branch, func(m *Manifest) bool { return m.Head.State.After(t) })
+		if i < 1 {
+			continue
+		}
+		base, next = branch[i-1], branch[i]
+		if parts = behind(branch, base.Head.Entry, next.Head.Entry); parts != nil {
+			break
+		}
+	}
+	return base, next, parts
+}
+
+// first returns the backup with the earliest state.
+func first(all []*Manifest) *Manifest {
+	return slices.MinFunc(all, func(a, b *Manifest) int { return a.Head.State.Compare(b.Head.State) })
 }
 
 func firstBehind(all []*Manifest, entry uint64) *Manifest {

@@ -42,16 +42,53 @@ type house struct {
 	installation uuid.UUID
 	secret       identity.CellSecret
 	placements   atomic.Int64
-	gap          bool // the journal is trimmed before each backup
+	gap          bool   // the journal is trimmed before each backup
+	noted        uint64 // entry of the last backup
 }
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{T: t, installation: uuid.New(), secret: identity.NewCellSecret()}
 	var err error
-	if h.journal, err = journaltest.NewMemory(1).Open(); err != nil {
-		t.Fatal(err)
+	h.journal, err = journaltest.NewMemory(1).Open()
+	h.must(err)
+	h.open()
+	h.must(h.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home"}))
+	return h
+}
+
+// back returns the service as it is after its machine was rolled back to a snapshot.
+func (h *house) back(entry, noted uint64) *house {
+	h.Helper()
+	old := &house{T: h.T, installation: h.installation, secret: h.secret, noted: noted}
+	old.placements.Store(h.placements.Load())
+	var err error
+	old.journal, err = journaltest.NewMemory(1).Open()
+	h.must(err)
+	at, snapshot, err := h.journal.LatestSnapshot(h.Context())
+	h.must(err)
+	for n := range at {
+		h.must(old.journal.Append(h.Context(), n+1, []byte("trimmed")))
 	}
+	h.must(old.journal.SaveSnapshot(h.Context(), at, func(w io.Writer) error {
+		_, err := io.Copy(w, snapshot)
+		return errors.Join(err, snapshot.Close())
+	}))
+	for e, err := range h.journal.Read(h.Context(), at+1) {
+		h.must(err)
+		if e.Number <= entry {
+			h.must(old.journal.Append(h.Context(), e.Number, e.Batch))
+		}
+	}
+	old.open()
+	return old
+}
+
+// open opens the engine.
+func (h *house) open() {
+	h.Helper()
+	t := h.T
+	var err error
 	if h.archive, err = archivetest.NewMemory(1).Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +96,6 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	h.must(h.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home"}))
-	return h
 }
 
 func (h *house) must(err error) {
@@ -102,7 +137,7 @@ func (h *house) stream(ctx context.Context, since *backup.Since) (io.ReadCloser,
 		},
 		State: f.Write, Secret: h.secret, Archive: h.archive,
 	}
-	if since != nil && since.Installation == h.installation && since.Entry <= f.Entry {
+	if c.Head.Continues(since, h.noted) {
 		c.Head.Since = since
 		if since.Entry < f.Entry && !h.gap {
 			c.Head.From = since.Entry + 1
@@ -127,6 +162,7 @@ func (h *house) take(r *Repository) *Manifest {
 	h.Helper()
 	m, err := r.Take(h.Context(), h.options())
 	h.must(err)
+	h.noted = m.Head.Entry
 	return m
 }
 
@@ -288,6 +324,58 @@ func TestGap(t *testing.T) {
 	}
 	if v, err := r.Verify(t.Context(), Wanted{}, nil); err != nil || v.Replayed != 0 {
 		t.Errorf("verified %+v, %v", v, err)
+	}
+}
+
+// A machine is rolled back to a snapshot, and goes on. Its backups do not mix what happened before and after, whether its next backup has fewer
+// entries than the last one from before, or more.
+func TestHistoryThatBranches(t *testing.T) {
+	for _, more := range []int{5, 40} {
+		h := newHouse(t)
+		r, _ := newDir(t)
+		all := []*Manifest{h.take(r)}
+		h.work(19)
+		time.Sleep(2 * time.Millisecond) // so that the times before are between the states of two backups, and because the names of runs have milliseconds
+		h.work(1)
+		all = append(all, h.take(r))
+		back := h.back(all[0].Head.Entry+5, all[0].Head.Entry)
+		back.ended(time.UnixMilli(all[1].Head.Next-1), "ended")
+		time.Sleep(2 * time.Millisecond)
+		back.work(more)
+		all = append(all, back.take(r))
+		back.work(20)
+		time.Sleep(2 * time.Millisecond)
+		all = append(all, back.take(r))
+		if all[1].On != all[0].name || all[2].On != "" || all[3].On != all[2].name || all[3].Head.Entry <= all[1].Head.Entry {
+			t.Fatalf("they build on %q, %q, %q", all[1].On, all[2].On, all[3].On)
+		}
+		if got, want := Reachable(all), fmt.Sprintf("%d to %d, %d to %d", all[0].Head.Entry, all[1].Head.Entry, all[2].Head.Entry, all[3].Head.Entry); got != want {
+			t.Errorf("listed as %q, want %q", got, want)
+		}
+		for entry := all[0].Head.Entry; entry <= all[3].Head.Entry; entry++ {
+			of := h
+			if entry >= all[2].Head.Entry {
+				of = back
+			} else if entry > all[1].Head.Entry { // no backup has it
+				if p, err := r.Find(t.Context(), Wanted{Entry: entry}); err == nil {
+					t.Errorf("entry %d: found %+v", entry, p)
+				}
+				continue
+			}
+			s, sum, records := restored(t, r, Wanted{Entry: entry})
+			if sum != of.sumAt(entry) || len(records) > 0 != (of == back) {
+				t.Errorf("entry %d: a mixed state, with records %q", entry, records)
+			}
+			if entry == all[1].Head.Entry {
+				continue // at its time, more may have happened
+			}
+			if by, bySum, _ := restored(t, r, Wanted{Time: s.Head.State}); by.Head.State != s.Head.State || by.Head.Entry == entry && bySum != sum {
+				t.Errorf("of %s: %+v", s.Head.State, by.Head)
+			}
+		}
+		if v, err := r.Verify(t.Context(), Wanted{}, nil); err != nil || v.From != all[2].Head.Entry || v.Replayed == 0 {
+			t.Errorf("verified %+v, %v", v, err)
+		}
 	}
 }
 

@@ -71,10 +71,13 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	m.Head.Since, m.name = nil, nameOf(m.Head.Entry, m.Run)
 	p := newPutter(ctx, r.store, m.Run)
 	defer func() { _ = p.wait() }() // no object is being stored when Take returns
-	if in.Head.Since == nil {       // the first backup, or the first of another installation
-		on, kept = nil, nil
+	if in.Head.Since == nil {       // the first backup, or the first of another installation or history
+		if on != nil && on.Head.Installation == m.Head.Installation {
+			o.Log.Warn("the service was rolled back to a state from before the latest backup, or did not record that backup: the new one is a full backup", "backup", on.Name())
+		}
+		on, kept, m.Branch = nil, nil, m.Run
 	} else {
-		m.On, m.Damaged = on.name, on.Damaged
+		m.On, m.Damaged, m.Branch = on.name, on.Damaged, on.Branch
 	}
 	p.young = there.young
 	if on != nil {

@@ -113,13 +113,13 @@ func describeWhole(all []Listed, names []string, failed []error) string {
 
 // prove replays the journal from the backup before that of p up to it, and compares the states.
 func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verified) error {
-	var whole []*Manifest
+	var branch []*Manifest
 	var before *Manifest
 	for _, x := range all {
-		if x.Err != nil || x.Head.Installation != p.Base.Head.Installation {
+		if x.Err != nil || x.Head.Installation != p.Base.Head.Installation || x.Branch != p.Base.Branch {
 			continue
 		}
-		whole = append(whole, x.Manifest)
+		branch = append(branch, x.Manifest)
 		if e := x.Head.Entry; e < p.Base.Head.Entry && (before == nil || e > before.Head.Entry) {
 			before = x.Manifest
 		}
@@ -127,7 +127,7 @@ func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verif
 	if before == nil {
 		return nil
 	}
-	parts := behind(whole, before.Head.Entry, p.Base.Head.Entry)
+	parts := behind(branch, before.Head.Entry, p.Base.Head.Entry)
 	if parts == nil {
 		return nil
 	}

@@ -28,7 +28,8 @@ func (b *Backup) Fields(c *wire.Codec) {
 	c.String(3, &b.To)
 }
 
-// NoteBackup records a stored backup. It changes nothing if the recorded backup was started later.
+// NoteBackup records a stored backup. It changes nothing if the recorded backup has a later state. The clock does not decide, because it may have
+// been set back.
 type NoteBackup struct{ Backup Backup }
 
 func (cmd *NoteBackup) Decide(k *kernel.Tx) error {
@@ -40,7 +41,7 @@ func (cmd *NoteBackup) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "place of a backup: %d bytes; want 1 to %d", len(b.To), BackupPlaceMax)
 	case b.At <= 0 || b.Entry == 0:
 		return domain.Refuse(domain.Invalid, "a backup of the state after entry %d, begun at %d ms: want an entry of the journal, and a time", b.Entry, b.At)
-	case t.backup != nil && b.At <= t.backup.At:
+	case t.backup != nil && (b.Entry < t.backup.Entry || b.Entry == t.backup.Entry && b.At <= t.backup.At):
 		return nil
 	}
 	t.Emit(&BackupMade{b})
