@@ -68,12 +68,12 @@ func (a *Agent) fetch(now time.Time) {
 	b.cancel = cancel
 	a.beat = time.Time{} // report to the service at once
 	a.config.Log.Info("build is fetched", "build", b.id, "digest", b.digest)
-	url, keep := b.url, a.usedBuilds()
+	url := b.url
 	go func() {
 		defer cancel()
 		dir, err := a.builds.Fetch(ctx, url, b.digest)
 		if diskfull.Is(err) {
-			err = errors.Join(err, a.builds.Prune(keep...)) // the next attempt can use the space of builds no longer in use
+			err = errors.Join(err, a.builds.Prune(a.usedNow)) // the next attempt can use the space of builds no longer in use
 		}
 		a.do(func() { a.fetched(b, dir, url, err) })
 	}()
@@ -123,15 +123,26 @@ func (a *Agent) usedBuilds() (all []buildfiles.Digest) {
 	return all
 }
 
+// usedNow is usedBuilds for other goroutines; false: the agent stops.
+func (a *Agent) usedNow() (all []buildfiles.Digest, ok bool) {
+	used := make(chan []buildfiles.Digest, 1)
+	a.do(func() { used <- a.usedBuilds() })
+	select {
+	case all = <-used:
+		return all, true
+	case <-a.stopped:
+		return nil, false
+	}
+}
+
 // removeBuilds removes unused builds. It waits until the wanted set is known and the wanted build, which may share content with them, is complete.
 func (a *Agent) removeBuilds() {
 	if !a.leftovers || a.pruning || a.wanted == nil || a.build != nil && a.build.dir == "" {
 		return
 	}
 	a.leftovers, a.pruning = false, true
-	keep := a.usedBuilds()
 	go func() {
-		err := a.builds.Prune(keep...)
+		err := a.builds.Prune(a.usedNow)
 		a.do(func() {
 			a.pruning = false
 			if err != nil {

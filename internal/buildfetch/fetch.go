@@ -285,12 +285,18 @@ func syncDirs(dir string) error {
 	})
 }
 
-// Prune removes all builds except the named ones, including unfinished ones. The caller must name each build that a process runs from.
-func (b *Builds) Prune(keep ...buildfiles.Digest) error {
+// Prune removes all builds except those that keep returns, including unfinished ones. keep must return each build that a process runs from, or will start from.
+// It is called when no fetch is in progress, and none begins before Prune returns: a build that was complete by then, and has processes since, is not removed.
+// If ok is false, nothing is removed.
+func (b *Builds) Prune(keep func() (builds []buildfiles.Digest, ok bool)) error {
 	b.fetching.Lock()
 	defer b.fetching.Unlock()
+	builds, ok := keep()
+	if !ok {
+		return nil
+	}
 	kept := map[string]bool{}
-	for _, d := range keep {
+	for _, d := range builds {
 		kept[d.String()] = true
 	}
 	var errs []error

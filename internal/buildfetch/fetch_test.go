@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // origin serves builds as the service does, and fails as tests require.
@@ -120,6 +121,51 @@ func fetchOf(t *testing.T, b *Builds, url string, manifest buildfiles.Digest) st
 	return dir
 }
 
+func keeping(builds ...buildfiles.Digest) func() ([]buildfiles.Digest, bool) {
+	return func() ([]buildfiles.Digest, bool) { return builds, true }
+}
+
+// A build that is complete by the time the others are removed may have processes, so what is kept is decided only then.
+func TestPruneDuringAFetch(t *testing.T) {
+	o, b := newOrigin(t), host(t)
+	url, manifest := o.build(t, map[string][]byte{"bin/server": []byte("#!/bin/sh\n")})
+	o.mu.Lock() // it answers nothing
+	fetched := make(chan error, 1)
+	go func() {
+		_, err := b.Fetch(t.Context(), url, manifest)
+		fetched <- err
+	}()
+	waittest.Until(t, "the fetch has begun", func() bool {
+		idle := b.fetching.TryLock()
+		if idle {
+			b.fetching.Unlock()
+		}
+		return !idle
+	})
+	pruned := make(chan error, 1)
+	go func() {
+		pruned <- b.Prune(func() (used []buildfiles.Digest, ok bool) {
+			if _, err := os.Stat(b.Path(manifest)); err == nil {
+				used = append(used, manifest)
+			}
+			return used, true
+		})
+	}()
+	o.mu.Unlock()
+	if err := errors.Join(<-fetched, <-pruned); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(b.Path(manifest)); err != nil {
+		t.Errorf("a build that was complete before the others were removed: %v", err)
+	}
+	if err := b.Prune(func() ([]buildfiles.Digest, bool) { return nil, false }); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(b.Path(manifest)); err != nil {
+		t.Errorf("removed although it is not known what is used: %v", err)
+	}
+}
+
 func TestFetch(t *testing.T) {
 	o, b := newOrigin(t), host(t)
 	files := map[string][]byte{"bin/server": []byte("#!/bin/sh\n"), "data/levels.pak": noise(1, 12<<20), "empty": nil}
@@ -146,7 +192,7 @@ func TestFetch(t *testing.T) {
 	if !os.SameFile(one, two) {
 		t.Error("an equal file is there twice")
 	}
-	if err := b.Prune(second); err != nil {
+	if err := b.Prune(keeping(second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -224,7 +270,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	b.pause = func(context.Context, int) error { return nil }
 	has(t, fetchOf(t, b, url, manifest), files)
-	if err := b.Prune(); err != nil {
+	if err := b.Prune(keeping()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -241,12 +287,12 @@ func TestInterruptedPrune(t *testing.T) {
 		}
 		return errors.New("interrupted")
 	}
-	if err := b.Prune(); err == nil {
+	if err := b.Prune(keeping()); err == nil {
 		t.Fatal("the removal was not interrupted")
 	}
 	b.remove = nil
 	has(t, fetchOf(t, b, url, manifest), files)
-	if err := b.Prune(); err != nil {
+	if err := b.Prune(keeping()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(filepath.Join(b.Dir, buildsDir)); err != nil || len(left) != 0 {
