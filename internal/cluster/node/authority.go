@@ -35,6 +35,8 @@ func (n *Node) replaceAuthority(ctx context.Context) error {
 		return err
 	}
 	defer n.unlockAdmission()
+	n.setReplacing(true)
+	defer n.setReplacing(false)
 	trusted, err := n.askAuthorities(ctx, nil)
 	if err != nil {
 		return err
@@ -52,7 +54,7 @@ func (n *Node) replaceAuthority(ctx context.Context) error {
 		if trusted, err = n.askAuthorities(ctx, step.PEM()); err != nil {
 			return err
 		}
-		if _, err := n.answerAuthorities(ctx, step.PEM()); err != nil {
+		if err := n.takeAuthority(step.PEM()); err != nil {
 			return err
 		}
 		trusted[n.ID()] = step.Fingerprints()
@@ -135,31 +137,62 @@ func (n *Node) askAuthority(ctx context.Context, m journalraft.Member, store []b
 // requested the replacement.
 const voidAfter = time.Second
 
-// answerAuthorities answers the leader's question.
+// setReplacing records whether this node replaces the authority of the cluster. Afterwards no step of another leader is in progress here.
+func (n *Node) setReplacing(is bool) {
+	n.taking.Lock()
+	defer n.taking.Unlock()
+	n.replacing = is
+}
+
+// answerAuthorities answers the leader's question. A node that replaces the authority itself takes no steps of another leader: of two leaders that
+// follow each other, both might otherwise complete a step with their own new certificate, and leave nodes behind that do not trust each other. Since
+// each needs the other, neither gets beyond the step that all nodes have taken.
 func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error) {
 	n.taking.Lock()
 	defer n.taking.Unlock()
-	if own := n.identity.Authority(); len(store) > 0 && !bytes.Equal(store, own.PEM()) {
-		next, err := trust.Parse(store, n.data.Cluster())
-		if err == nil {
-			err = fits(next, map[string][]trust.Fingerprint{n.ID(): own.Fingerprints()})
+	if len(store) > 0 {
+		if n.replacing {
+			return nil, domain.Refuse(domain.Conflict, "this node is replacing the authority, too")
 		}
-		if err == nil {
-			err = next.Save(n.options.Data.Dir, n.options.Data.Key)
-		}
-		if err == nil {
-			err = n.identity.Use(next)
-		}
-		if err != nil {
-			return nil, errors.Join(errors.New("take over the authority of the cluster"), err)
-		}
-		if next.Replacing() == trust.NotReplaced { // the other steps make no certificate void
-			n.work.Go(func() {
-				if n.pause(voidAfter) {
-					n.link.CloseUntrusted()
-				}
-			})
+		if err := n.take(store); err != nil {
+			return nil, err
 		}
 	}
 	return json.Marshal(n.identity.Authority().Fingerprints())
+}
+
+// takeAuthority takes a step of this node's own replacement.
+func (n *Node) takeAuthority(store []byte) error {
+	n.taking.Lock()
+	defer n.taking.Unlock()
+	return n.take(store)
+}
+
+// take stores an authority and uses it; n.taking is locked.
+func (n *Node) take(store []byte) error {
+	own := n.identity.Authority()
+	if bytes.Equal(store, own.PEM()) {
+		return nil
+	}
+	next, err := trust.Parse(store, n.data.Cluster())
+	if err == nil {
+		err = fits(next, map[string][]trust.Fingerprint{n.ID(): own.Fingerprints()})
+	}
+	if err == nil {
+		err = next.Save(n.options.Data.Dir, n.options.Data.Key)
+	}
+	if err == nil {
+		err = n.identity.Use(next)
+	}
+	if err != nil {
+		return errors.Join(errors.New("take over the authority of the cluster"), err)
+	}
+	if next.Replacing() == trust.NotReplaced { // the other steps make no certificate void
+		n.work.Go(func() {
+			if n.pause(voidAfter) {
+				n.link.CloseUntrusted()
+			}
+		})
+	}
+	return nil
 }

@@ -302,3 +302,27 @@ func TestTwoStepsOfTheAuthorityAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Two leaders that follow each other may both replace the authority for a moment. Neither may leave nodes behind that do not trust each other.
+func TestTwoReplacementsAtOnce(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	first, second, third := trio(t, first, dirs[1], dirs[2])
+	for round := range 3 {
+		var replacing sync.WaitGroup
+		for _, m := range []*member{first, second} {
+			replacing.Go(func() { _ = m.ReplaceAuthority(t.Context()) }) // at most one of them is carried out
+		}
+		replacing.Wait()
+		for _, m := range []*member{first, second, third} {
+			if err := m.ReplaceAuthority(t.Context()); err != nil {
+				t.Fatalf("round %d: after two replacements at once, none is possible: %v", round, err)
+			}
+		}
+		for i, m := range []*member{second, third} {
+			if got, want := m.stored(dirs[i+1]).Fingerprint(), first.stored(dirs[0]).Fingerprint(); got != want {
+				t.Fatalf("round %d: node %d has the authority %s, and the first one %s", round, i+2, got, want)
+			}
+		}
+	}
+}

@@ -13,3 +13,6 @@ func (n *Node) LockAdmission(ctx context.Context) (unlock func(), err error) {
 func (n *Node) AnswerAuthorities(ctx context.Context, store []byte) ([]byte, error) {
 	return n.answerAuthorities(ctx, store)
 }
+
+// ReplaceAuthority replaces the authority as if this node led.
+func (n *Node) ReplaceAuthority(ctx context.Context) error { return n.replaceAuthority(ctx) }

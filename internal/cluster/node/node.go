@@ -80,6 +80,7 @@ type Node struct {
 	handing   chan handing
 	admission chan struct{} // full while a node is being added or removed
 	taking    sync.Mutex    // held while this node takes a step of replacing the authority: two leaders may ask for one at once
+	replacing bool          // this node replaces the authority; guarded by taking
 }
 
 // Open opens the node's data, binds its port, joins the cluster if necessary, and starts to take part in Raft. The node answers no other requests
