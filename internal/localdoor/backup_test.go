@@ -95,3 +95,46 @@ func TestStreamWithoutProof(t *testing.T) {
 		t.Errorf("a request without proof: %d", answer.Code)
 	}
 }
+
+// A service that stops does not wait for the end of a backup, whether it is being sent or its reader stalls.
+func TestCloseEndsStreams(t *testing.T) {
+	for name, do := range map[string]func(ctx context.Context, to io.Writer) error{
+		"sent": func(ctx context.Context, _ io.Writer) error { <-ctx.Done(); return ctx.Err() },
+		"stalls": func(_ context.Context, to io.Writer) (err error) {
+			for err == nil {
+				_, err = to.Write(make([]byte, 1<<20))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			began, ended := make(chan struct{}), make(chan error, 1)
+			h.door.config.Stream = func(ctx context.Context, to io.Writer, _ StreamRequest) (s backup.Summary, err error) {
+				if _, err := to.Write([]byte("backup")); err != nil {
+					return s, err
+				}
+				close(began)
+				err = do(ctx, to)
+				ended <- err
+				return s, err
+			}
+			c := h.client(t)
+			go func() {
+				if in, err := c.Stream(t.Context(), StreamRequest{To: "there"}); err == nil {
+					<-t.Context().Done()
+					_ = in.Close() // it was cut
+				}
+			}()
+			<-began
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := errors.Join(h.door.Close(ctx), ctx.Err()); err != nil {
+				t.Errorf("Close waits for the backup: %v", err)
+			}
+			if err := <-ended; err == nil {
+				t.Error("the backup is complete")
+			}
+		})
+	}
+}

@@ -95,6 +95,7 @@ type Door struct {
 	nonces nonces
 	server http.Server
 	served chan struct{}
+	end    context.CancelFunc // of the contexts of all requests
 }
 
 // Open listens and writes service.json.
@@ -103,7 +104,8 @@ func Open(c Config) (*Door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local door: %w", err)
 	}
-	d := &Door{config: c, run: rand.Text(), served: make(chan struct{})}
+	running, end := context.WithCancel(context.Background())
+	d := &Door{config: c, run: rand.Text(), served: make(chan struct{}), end: end}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+runsPath, d.wrap(runs))
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
@@ -123,7 +125,8 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))
 	d.server = http.Server{
 		Handler: mux, MaxHeaderBytes: headerMax, ReadTimeout: readPatience, WriteTimeout: answerPatience, IdleTimeout: idlePatience,
-		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return running },
+		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
 	if err := writeServiceFile(c.Dir, serviceFile{fileFormat, l.Addr().String(), d.run, os.Getpid(), time.Now().UTC().Truncate(time.Second)}); err != nil {
 		l.Close()
@@ -138,9 +141,16 @@ func Open(c Config) (*Door, error) {
 	return d, nil
 }
 
-// Close removes service.json and ends the door. Running requests may finish until ctx ends.
+// closePatience is how long Close lets requests continue. Most commands take milliseconds. A backup or an export can take longer than a supervisor
+// waits for the whole service to stop.
+const closePatience = 2 * time.Second
+
+// Close removes service.json and ends the door. Requests in progress are ended after closePatience; Close returns once all have ended, or ctx.
 func (d *Door) Close(ctx context.Context) error {
 	err := os.Remove(filepath.Join(d.config.Dir, fileName))
+	ending := time.AfterFunc(closePatience, d.end)
+	defer ending.Stop()
+	defer d.end()
 	if stop := d.server.Shutdown(ctx); stop != nil {
 		_ = d.server.Close()
 	}

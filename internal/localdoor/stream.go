@@ -76,7 +76,8 @@ func (d *Door) stream(operation string, do func(ctx context.Context, to io.Write
 		if err == nil {
 			err = refused
 		}
-		out := &streamWriter{to: w, controller: c, sum: sha256.New()}
+		out := &streamWriter{ctx: r.Context(), to: w, controller: c, sum: sha256.New()}
+		defer context.AfterFunc(r.Context(), func() { _ = c.SetWriteDeadline(time.Now()) })() // ends a write that waits for the reader
 		if err == nil {
 			d.config.Log.Info("the command line asks for data", "operation", operation, "to", in.To, "principal", Principal(in.User))
 			err = do(audit.Without(ctx), out, body)
@@ -95,8 +96,9 @@ func (d *Door) stream(operation string, do func(ctx context.Context, to io.Write
 	}
 }
 
-// streamWriter ends a stream whose reader stalls.
+// streamWriter ends a stream whose reader stalls, or whose context ends.
 type streamWriter struct {
+	ctx        context.Context
 	to         http.ResponseWriter
 	controller *http.ResponseController
 	sum        hash.Hash
@@ -104,6 +106,9 @@ type streamWriter struct {
 }
 
 func (s *streamWriter) Write(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if !s.begun {
 		s.begun = true
 		s.to.Header().Set("Content-Type", "application/octet-stream")
