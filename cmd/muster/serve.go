@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -125,7 +126,11 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 	options.Unkept, options.Fill, options.Load, options.Level, options.JSON = x.unkept, fill, x.load, x.level, x.json
 	options.Recent, options.LogTrouble = x.recent, x.sink.Trouble
 	s, err := service.StartWith(ctx, options)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		log.Info("stopped before the service was ready", "while", err)
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", x.Data, "version", versionText(),
@@ -195,7 +200,9 @@ func (x *serving) reloadOnHangup(ctx context.Context, s *service.Service) {
 		select {
 		case <-x.hangups:
 		case <-ctx.Done():
-			return
+		}
+		if ctx.Err() != nil {
+			return // also if both have come: the service is stopping
 		}
 		x.supervised.reloading()
 		done, err := s.ReloadBySignal(ctx)
