@@ -102,6 +102,7 @@ type Agent struct {
 	problem   string // why the wanted set is not applied
 	asked     time.Time
 	told      int // how often the service has pushed what the host should run
+	greeted   int // how often it has said what the host is
 	fileTime  time.Time
 	order     agentproto.Order
 	builds    *buildfetch.Builds

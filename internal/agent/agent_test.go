@@ -58,6 +58,8 @@ type service struct {
 	ends         []agentproto.NotifyServerProcessTermination
 	heartbeat    int64                            // milliseconds
 	overtakes    *agentproto.RuntimeConfiguration // pushed before the answer that has conf; nil: none
+	moves        *agentproto.HelloAnswer          // pushed before the answer that has the first token; nil: none
+	tokens       int                              // requested
 	output       strings.Builder
 	outputEnds   int
 	number       int64 // of the last message of a stream
@@ -139,16 +141,16 @@ func (s *service) answer(request agentproto.Request) any {
 		s.hellos++
 		return agentproto.HelloAnswer{FleetID: "fleet-1", ComputeName: "host-1", Location: "custom-x", SDKEndpoint: "wss://example", HeartbeatMillis: s.heartbeat}
 	case *agentproto.GetServerToken:
-		return agentproto.ServerToken{FleetID: "fleet-1", ComputeName: "host-1", AuthToken: "process-token", ExpirationTimestamp: time.Now().Add(time.Hour).Unix()}
+		token := agentproto.ServerToken{FleetID: "fleet-1", ComputeName: "host-1", AuthToken: "process-token", ExpirationTimestamp: time.Now().Add(time.Hour).Unix()}
+		if s.tokens++; s.moves != nil && s.tokens == 1 {
+			s.pushNow(&agentproto.UpdateHost{HelloAnswer: *s.moves})
+		} else if s.moves != nil {
+			token.FleetID, token.ComputeName = s.moves.FleetID, s.moves.ComputeName
+		}
+		return token
 	case *agentproto.DescribeRuntimeConfiguration:
 		if s.overtakes != nil {
-			text, err := agentproto.EncodePush(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.overtakes})
-			if err == nil {
-				err = s.socket.WriteMessage(websocket.TextMessage, text)
-			}
-			if err != nil {
-				s.Error(err)
-			}
+			s.pushNow(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.overtakes})
 		}
 		return s.conf
 	case *agentproto.SendHeartbeat:
@@ -203,6 +205,17 @@ func (s *service) push(p agentproto.Push) {
 	defer s.mu.Unlock()
 	if err := s.socket.WriteMessage(websocket.TextMessage, text); err != nil {
 		s.Fatal(err)
+	}
+}
+
+// pushNow pushes under the lock.
+func (s *service) pushNow(p agentproto.Push) {
+	text, err := agentproto.EncodePush(p)
+	if err == nil {
+		err = s.socket.WriteMessage(websocket.TextMessage, text)
+	}
+	if err != nil {
+		s.Error(err)
 	}
 }
 
@@ -277,6 +290,16 @@ func TestPushOvertakesAnswer(t *testing.T) {
 	s := newService(t)
 	s.overtakes = &agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(1, "wait")}}
 	s.run(nil)
+	s.some(agentproto.ProcessStarting, 1)
+}
+
+// A token that the agent requested for its former fleet does not count for the fleet that the host serves now: the server processes would be refused
+// with it until it expires.
+func TestTokenOfTheFormerFleet(t *testing.T) {
+	s := newService(t, play(1, "wait"))
+	s.moves = &agentproto.HelloAnswer{HostID: "host-a", FleetID: "fleet-2", ComputeName: "host-2", Location: "custom-x", SDKEndpoint: "wss://example", HeartbeatMillis: 50}
+	s.run(nil)
+	s.eventually("a request for the token of the new fleet", func() bool { return s.tokens >= 2 })
 	s.some(agentproto.ProcessStarting, 1)
 }
 

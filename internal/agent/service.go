@@ -33,6 +33,7 @@ func (a *Agent) connect(hello agentproto.HelloAnswer) {
 	}
 	a.connected, a.hello, a.asked, a.beat = true, hello, time.Time{}, time.Time{}
 	a.since = time.Now()
+	a.greeted++
 	a.token = nil // it may belong to another compute or be revoked
 	a.config.Log.Info("agent is connected", "fleet", hello.FleetID, "compute", hello.ComputeName, "location", hello.Location)
 }
@@ -68,11 +69,14 @@ func (a *Agent) ask(now time.Time) {
 			}
 		})
 	case a.token == nil || time.Unix(a.token.ExpirationTimestamp, 0).Sub(now) < tokenSpare:
-		token := new(agentproto.ServerToken)
+		token, greeted := new(agentproto.ServerToken), a.greeted
 		a.call(new(agentproto.GetServerToken), token, func(err error) {
 			if err != nil {
 				a.config.Log.Warn("token for server processes cannot be fetched: the agent asks again", "error", err)
 				return
+			}
+			if a.greeted != greeted {
+				return // it may be one for the former fleet, or revoked
 			}
 			a.token = token
 			a.agones.Set(agones.Target{URL: a.hello.SDKEndpoint, Fleet: token.FleetID, Compute: token.ComputeName, Token: token.AuthToken})
