@@ -98,7 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("the upgrade of a host agent's connection failed", "fleet", h.compute.fleet, "compute", h.compute.name, "error", err)
 		return
 	}
-	l := &link{server: s, from: h.from, host: h.host, name: h.name, signed: h.signed, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
+	l := &link{server: s, from: h.from, host: h.host, name: h.name, signed: h.signed, latest: h.signed, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
 	l.at.Store(&h.compute)
 	l.heard.Store(steady.Nanos(l.opened))
 	s.open(l)

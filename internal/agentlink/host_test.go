@@ -246,6 +246,24 @@ func TestHostsThatAreConnected(t *testing.T) {
 	waittest.Until(w, "the host to be silent", func() bool { h := host(); return h.Silent() })
 }
 
+// A late report that the former agent of a host has ended does not silence a host that has connected again, which may be to another node.
+func TestLateReportOfTheFormerAgent(t *testing.T) {
+	w := newWorld(t)
+	m := w.rack(0, "rack-1")[0]
+	a := m.join()
+	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[],"HeartbeatTimeMillis":1}`)
+	a.wait(`"RequestId":"1"`)
+	w.must(&hosts.Attach{Host: m.id, Signed: domain.Time(m.claim().At), IP: "10.0.0.1"}) // at another node
+	_ = a.conn.Close()
+	waittest.Until(w, "the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	time.Sleep(50 * time.Millisecond) // the report is made
+	var h hosts.Host
+	_ = w.engine.Read(t.Context(), func(v *cell.View) error { h, _ = v.Host(m.id); return nil })
+	if h.Silent() {
+		t.Error("a host that is connected counts as silent")
+	}
+}
+
 // The cause that keeps an entry of the runtime configuration from running is in the fleet's events when it begins and when it changes, not with each heartbeat.
 func TestTroublesBecomeEvents(t *testing.T) {
 	w := newWorld(t)

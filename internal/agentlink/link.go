@@ -43,6 +43,7 @@ type link struct {
 	host        string                  // id of a joined host; empty: the agent used a compute's token
 	name        string                  // of the host
 	signed      domain.Time             // when the host signed this connection, by its own clock
+	latest      domain.Time             // the latest signed of the agent's connections that end with this one; changed under Server.mu
 	at          atomic.Pointer[compute] // the compute that it belongs to; changed under Server.mu
 	native      bool
 	shown       computetoken.Accepted
@@ -220,8 +221,8 @@ func (l *link) ended() {
 			return nil // a new agent has connected meanwhile
 		}
 		var cmd kernel.Command = &hosting.DeregisterCompute{Fleet: at.fleet, Name: at.name}
-		if l.host != "" {
-			cmd = &hosts.Leave{Host: l.host}
+		if l.host != "" { // a new agent may be about to attach, or be connected to another node
+			cmd = &hosts.Leave{Host: l.host, Signed: l.latest}
 		}
 		err := s.engine.Do(s.ctx, cmd)
 		if r, refused := errors.AsType[*domain.Refusal](err); err != nil && !warned && (!refused || r.Reason != domain.NotFound) {

@@ -255,6 +255,7 @@ func (s *Server) detach(l *link) (last bool) {
 	if len(links) > 0 && links[len(links)-1] == l && l.leaving.Load() {
 		for _, older := range links {
 			older.leaving.Store(true)
+			older.latest = max(older.latest, l.latest)
 		}
 	}
 	return s.remove(l) && s.agents[l.compute()] == nil

@@ -112,14 +112,18 @@ func (cmd *Keep) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Leave records that the agent of a host has ended together with its server processes: the host is silent at once.
-type Leave struct{ Host string }
+// Leave records that the agent of a host has ended together with its server processes: the host is silent at once. It does nothing if the host has
+// connected again since.
+type Leave struct {
+	Host   string
+	Signed domain.Time // the host's time in the signature of the agent's last connection; 0: any, from a node of an earlier release
+}
 
 // Decide emits HostChanged, unless the host is silent.
 func (cmd *Leave) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	h, err := t.find(cmd.Host)
-	if err == nil && !h.Silent() {
+	if err == nil && !h.Silent() && (cmd.Signed == 0 || h.Signed <= cmd.Signed) {
 		h.SilentBy = 0
 		t.Emit(&HostChanged{h})
 	}
