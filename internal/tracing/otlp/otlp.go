@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,12 +186,21 @@ func (x *Exporter) say(err error) {
 func (x *Exporter) cause(err error) string {
 	const most = 200
 	text := err.Error()
-	for _, url := range []string{x.to.traces, x.to.metrics} {
-		if url != "" {
-			text = strings.ReplaceAll(text, url, "the collector")
+	for _, to := range []string{x.to.traces, x.to.metrics} {
+		if to != "" {
+			text = strings.ReplaceAll(text, requested(to), "the collector")
 		}
 	}
 	return excerpt.Begin(text, most)
+}
+
+// requested returns a URL as the exporters request and report it.
+func requested(to string) string {
+	u, err := url.Parse(to)
+	if err != nil {
+		return to // unreachable: CheckEndpoint has parsed it
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // bounded limits the waiting spans to spansMax, so that the processor behind it always has room and drops none uncounted.

@@ -170,15 +170,21 @@ func TestFullQueue(t *testing.T) {
 	x.Close(t.Context())
 }
 
-// A collector that refuses is logged once, without its URL; what it did not take is counted.
+// A collector that refuses is logged once, without its URL, however that was written; what it did not take is counted.
 func TestRefusingCollector(t *testing.T) {
 	t.Parallel()
+	for _, path := range []string{"/a-secret", "//a-secret/", "/a-secret/../a-secret", "/a-secret!|"} {
+		t.Run(path, func(t *testing.T) { refusingCollector(t, path) })
+	}
+}
+
+func refusingCollector(t *testing.T, path string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, strings.Repeat("no ", 1000), http.StatusUnauthorized)
 	}))
 	defer server.Close()
 	var log logtest.Log
-	x := open(t, server.URL+"/a-secret", slog.New(slog.NewTextHandler(&log, nil)))
+	x := open(t, "HTTP"+strings.TrimPrefix(server.URL, "http")+path, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		call(x, "call")
 		if err := x.spans.ForceFlush(t.Context()); err != nil {
