@@ -37,6 +37,7 @@ type Desk struct {
 
 	mu    sync.Mutex
 	seen  map[offenceKey]*offence // recent penalties, which later changes of the player repeat
+	sweep int                     // number of them at which the old ones are forgotten
 	asked chan offence            // nil while another node leads
 
 	cancel context.CancelFunc
@@ -144,14 +145,17 @@ func (x *Desk) committed(c engine.Committed) {
 	}
 }
 
+// remember adds a penalty. It looks for old ones only once their number has doubled, because when many players are penalised within a minute,
+// as after an outage, all of them are recent.
 func (x *Desk) remember(key offenceKey, o *offence) {
-	if len(x.seen) >= penaltiesWaiting {
+	if len(x.seen) >= max(penaltiesWaiting, x.sweep) {
 		for old, was := range x.seen {
 			age := o.penalty.Since.Sub(was.penalty.Since)
 			if age > offenceOwed || was.settled && age > offenceFresh {
 				delete(x.seen, old)
 			}
 		}
+		x.sweep = 2 * len(x.seen)
 	}
 	x.seen[key] = o
 }
