@@ -3,6 +3,8 @@ package playerapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -152,6 +154,9 @@ func TestTransportLimits(t *testing.T) {
 		{"party attributes over 16 KiB", "Party.SetPartyPreferences", `{"attributes":{"a":"` + big(objects.PartyAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
 		{"player attributes of 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(objects.PlayerAttributesMax-10) + `"}}`, nil, 200, ""},
 		{"player attributes over 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(objects.PlayerAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
+		{"regions of 64 bytes", "Party.SetPartyPreferences", `{"regions":["` + big(64) + `"]}`, nil, 200, ""},
+		{"a region over 64 bytes", "Party.SetPartyPreferences", `{"regions":["` + big(65) + `"]}`, nil, 400, "INVALID_ARGUMENT"},
+		{"a region without a name", "Party.SetPartyPreferences", `{"regions":[""]}`, nil, 400, "INVALID_ARGUMENT"},
 		{"a body over 64 KiB", "Party.SetPartyPreferences", `{"queue":"` + big(64<<10) + `"}`, nil, 413, "INVALID_ARGUMENT"},
 		{"an unknown field", "Party.SetReady", `{"ready":true,"raedy":true}`, nil, 400, "INVALID_ARGUMENT"},
 		{"an unknown field inside", "Party.SetPlayerPreferences", `{"latency_ms":"fast"}`, nil, 400, "INVALID_ARGUMENT"},
@@ -181,6 +186,32 @@ func TestTransportLimits(t *testing.T) {
 	} {
 		if s, _ := text.(string); !form.MatchString(s) {
 			t.Errorf("%s: %v, want RFC 3339 in UTC with milliseconds", name, text)
+		}
+	}
+}
+
+// The results of a game are bounded: every player of the game keeps them for a day and gets them in an event.
+func TestLimitOfResults(t *testing.T) {
+	x := newLobby(t, func(c *Config) { c.Dev = true })
+	result := func(size int) string { return `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}` }
+	for _, c := range []struct {
+		call, fields string
+		most         int
+	}{
+		{"Game.EndGame", `"result":%s`, objects.PartyAttributesMax},
+		{"Game.EndGame", `"results":{"ann":%s}`, objects.PlayerAttributesMax},
+		{"Game.ReleasePlayers", `"player_ids":["ann"],"result":%s`, objects.PlayerAttributesMax},
+		{"Game.RemovePlayers", `"players":[{"player_id":"ann","reason":"OTHER","result":%s}]`, objects.PlayerAttributesMax},
+	} {
+		for size, code := range map[int]string{c.most: "GAME_INSTANCE_NOT_FOUND", c.most + 1: "INVALID_ARGUMENT"} {
+			body := `{"game_instance_id":"gi-00000000-0000-4000-8000-000000000000",` + fmt.Sprintf(c.fields, result(size)) + `}`
+			r := httptest.NewRequest(http.MethodPost, objects.PartnerPrefix+c.call, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			x.door.All().ServeHTTP(w, r)
+			if !strings.Contains(w.Body.String(), code) {
+				t.Errorf("%s with %s of %d bytes: %d %s, want %s", c.call, c.fields, size, w.Code, w.Body, code)
+			}
 		}
 	}
 }

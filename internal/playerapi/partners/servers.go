@@ -161,6 +161,9 @@ func (d *door) declareServers() {
 	calls.Partner(d.realm, "Game.ReleasePlayers", "Releases players, never with a penalty.",
 		func(ctx context.Context, _ string, body *ReleasePlayersRequest) (*UnknownAnswer, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+			if err == nil {
+				err = problem.CheckSize("result", body.Result, objects.PlayerAttributesMax)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -173,6 +176,12 @@ func (d *door) declareServers() {
 	calls.Partner(d.realm, "Game.EndGame", "The game is over. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *EndGameRequest) (*calls.None, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+			if err == nil {
+				err = problem.CheckSize("result", body.Result, objects.PartyAttributesMax)
+			}
+			if err == nil {
+				err = checkSizes("results", body.Results, objects.PlayerAttributesMax)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -189,6 +198,16 @@ func gameCall(d *door, name, summary string, command func(instance flow.Instance
 		}
 		return &calls.None{}, d.State.Do(ctx, command(instance))
 	})
+}
+
+// checkSizes refuses objects by player of which one has more than most bytes.
+func checkSizes(field string, all map[string]objects.Object, most int) error {
+	for _, player := range slices.Sorted(maps.Keys(all)) {
+		if x := all[player]; len(x) > most {
+			return problem.CheckSize(field, &x, most)
+		}
+	}
+	return nil
 }
 
 func texts(objects map[string]objects.Object) map[string]string {
@@ -334,6 +353,9 @@ func (d *door) removePlayers(ctx context.Context, _ string, body *RemovePlayersR
 	}
 	cmd := playerflow.RemoveMembers{Instance: instance}
 	for _, x := range body.Players {
+		if err := problem.CheckSize("result", x.Result, objects.PlayerAttributesMax); err != nil {
+			return nil, err
+		}
 		cmd.Players = append(cmd.Players, playerflow.RemovedMember{
 			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.OrNothing(),
 		})
@@ -366,10 +388,8 @@ func (d *door) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*
 	if err == nil {
 		err = problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax)
 	}
-	for _, player := range slices.Sorted(maps.Keys(body.PlayerAttributes)) {
-		if x := body.PlayerAttributes[player]; err == nil {
-			err = problem.CheckSize("player_attributes", &x, objects.PlayerAttributesMax)
-		}
+	if err == nil {
+		err = checkSizes("player_attributes", body.PlayerAttributes, objects.PlayerAttributesMax)
 	}
 	if err != nil {
 		return nil, err

@@ -226,6 +226,11 @@ func (d *door) setPartyPreferences(ctx context.Context, by *playerflow.Caller, b
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
+	if body.Regions != nil {
+		if err := problem.CheckRegions(*body.Regions); err != nil {
+			return nil, err
+		}
+	}
 	cmd := playerflow.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: objects.JoinabilityOf(body.Joinability), Attributes: body.Attributes.Text()}
 	return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 }

@@ -41,8 +41,20 @@ func CheckSize(field string, o *objects.Object, most int) error {
 	return nil
 }
 
-// latenciesMax is the maximum number of regions for which a client reports its latency.
-const latenciesMax = 64
+const (
+	latenciesMax = 64 // regions for which a client reports its latency
+	regionMax    = 64 // bytes of the name of a region
+)
+
+// CheckRegions refuses names of regions that are empty or too long.
+func CheckRegions(names []string) error {
+	for _, name := range names {
+		if len(name) == 0 || len(name) > regionMax {
+			return Invalid("regions", "%.64q: %d bytes, want 1 to %d", name, len(name), regionMax)
+		}
+	}
+	return nil
+}
 
 // Latencies checks the latencies that a client has measured.
 func Latencies(measured map[string]int32) ([]flow.Latency, error) {
@@ -51,7 +63,7 @@ func Latencies(measured map[string]int32) ([]flow.Latency, error) {
 	}
 	all := make([]flow.Latency, 0, len(measured))
 	for _, region := range slices.Sorted(maps.Keys(measured)) {
-		if ms := measured[region]; ms < 0 || len(region) == 0 || len(region) > 64 {
+		if ms := measured[region]; ms < 0 || len(region) == 0 || len(region) > regionMax {
 			return nil, Invalid("latency_ms", "%.64q: %d, want a region and a time that is not negative", region, ms)
 		}
 		all = append(all, flow.Latency{Region: region, Milliseconds: measured[region]})
