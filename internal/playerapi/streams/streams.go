@@ -58,6 +58,7 @@ type Streams struct {
 
 	mu       sync.Mutex
 	players  map[string]*stream
+	parts    [watchParts]map[*stream]struct{} // the same streams, as watch looks at them
 	sessions map[flow.LoginSessionID]*stream
 	polls    map[string][]chan struct{}
 	dropped  chan struct{} // closed when all streams and polls must begin anew
@@ -142,9 +143,22 @@ func (x *Streams) enter(s *stream) (code uint16) {
 		delete(x.sessions, old.session)
 		old.close(socket.Replaced)
 	}
-	x.players[s.player], x.sessions[s.session] = s, s
+	x.put(s)
+	x.sessions[s.session] = s
 	x.metrics.open.Set(float64(len(x.players)))
 	return 0
+}
+
+// put makes a stream the present one of its player. The caller holds mu.
+func (x *Streams) put(s *stream) {
+	if old := x.players[s.player]; old != nil {
+		delete(x.parts[old.number%watchParts], old)
+	}
+	part := &x.parts[s.number%watchParts]
+	if *part == nil {
+		*part = map[*stream]struct{}{}
+	}
+	x.players[s.player], (*part)[s] = s, struct{}{}
 }
 
 // leave removes a stream if it is the present one of its player. It reports whether the core must still learn that the stream is lost.
@@ -155,6 +169,7 @@ func (x *Streams) leave(s *stream) bool {
 		return false
 	}
 	delete(x.players, s.player)
+	delete(x.parts[s.number%watchParts], s)
 	delete(x.sessions, s.session)
 	x.metrics.open.Set(float64(len(x.players)))
 	_, away := x.gate.away()
@@ -265,19 +280,13 @@ func (x *Streams) watch() {
 	ticker := time.NewTicker(watchEvery / watchParts)
 	defer ticker.Stop()
 	var all []*stream
-	for part := uint64(0); ; part = (part + 1) % watchParts {
+	for part := 0; ; part = (part + 1) % watchParts {
 		select {
 		case <-x.ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		x.mu.Lock()
-		for _, s := range x.players {
-			if s.number%watchParts == part {
-				all = append(all, s)
-			}
-		}
-		x.mu.Unlock()
+		all = x.part(all, part)
 		now := steady.Now()
 		config := &x.State.Settings().Sessions
 		for _, s := range all {
@@ -286,6 +295,13 @@ func (x *Streams) watch() {
 		clear(all)
 		all = all[:0]
 	}
+}
+
+// part appends the streams of a part.
+func (x *Streams) part(all []*stream, part int) []*stream {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.AppendSeq(all, maps.Keys(x.parts[part]))
 }
 
 // look does what is due for one stream. It never waits for the journal, because one goroutine sends the heartbeats of all streams.
