@@ -22,23 +22,11 @@ func (s Settings) Origins() []string { return strings.Fields(s.PlayerOrigins) }
 // Proxies returns the trusted proxies. Check has reported entries that cannot be parsed.
 func (s Settings) Proxies() (all []netip.Prefix) {
 	for _, text := range strings.Fields(s.TrustedProxies) {
-		if p, err := proxy(text); err == nil {
+		if p, err := hostname.Network(text); err == nil {
 			all = append(all, p)
 		}
 	}
 	return all
-}
-
-// proxy parses a network or an address. IPv4 may be in the form of IPv6, such as ::ffff:10.0.0.0/104.
-func proxy(text string) (netip.Prefix, error) {
-	if address, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(text)
-	if mapped := 128 - 32; p.Addr().Is4In6() && p.Bits() >= mapped {
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
-	}
-	return p.Masked(), err
 }
 
 // checkPlayerDoors checks the settings that decide which clients reach the doors of player flow.
@@ -54,7 +42,7 @@ func (s Settings) checkPlayerDoors() error {
 		}
 	}
 	for _, text := range strings.Fields(s.TrustedProxies) {
-		if _, err := proxy(text); err != nil {
+		if _, err := hostname.Network(text); err != nil {
 			errs = append(errs, fmt.Errorf("trusted-proxies %q: want an address or a network, such as 10.0.0.0/8", text))
 		}
 	}

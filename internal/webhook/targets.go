@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/musterhq/muster/internal/hostname"
 )
 
 // Targets are the allowed targets of messages whose URL was named by a caller and not by the operator. The zero value allows every host, at
@@ -28,10 +30,8 @@ type Targets struct {
 func ParseTargets(text string) (t Targets, err error) {
 	var errs []error
 	for _, word := range strings.Fields(strings.ToLower(text)) {
-		if address, err := netip.ParseAddr(word); err == nil {
-			t.networks = append(t.networks, netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()))
-		} else if network, err := netip.ParsePrefix(word); err == nil {
-			t.networks = append(t.networks, network.Masked())
+		if network, err := hostname.Network(word); err == nil {
+			t.networks = append(t.networks, network)
 		} else if name := strings.TrimPrefix(word, "*."); word == "*" || name != "" && !strings.ContainsAny(name, "*/:@?#[]") {
 			t.names = append(t.names, word)
 		} else {

@@ -47,6 +47,8 @@ func TestTargets(t *testing.T) {
 		{"10.1.0.0/16", "anything", near, true},
 		{"10.1.0.0/16", "anything", "::ffff:10.1.2.3", true},
 		{"10.1.0.0/16", "anything", far, false},
+		{"::ffff:10.1.0.0/112", "anything", near, true},
+		{"::ffff:10.1.0.0/112", "anything", "10.2.0.1", false},
 		{"10.1.0.0/16", "anything", "10.2.0.1", false},
 		{"* 10.1.2.3", "example.com", far, true},
 		{"* 10.1.2.3", "example.com", near, true},
