@@ -160,10 +160,15 @@ func TestOwnAuthority(t *testing.T) {
 		}
 	}
 	write([]byte("none"))
-	if _, err := link.Trust(file); err == nil || !strings.Contains(err.Error(), "no certificate") {
+	if _, err := link.Trust(file); err == nil || !strings.Contains(err.Error(), "at least one certificate") {
 		t.Errorf("a file without a certificate: %v", err)
 	}
-	write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: overTLS.Certificate().Raw}))
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: overTLS.Certificate().Raw})
+	write(append(bytes.Clone(authority), authority[:100]...))
+	if _, err := link.Trust(file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file with a damaged certificate: %v", err)
+	}
+	write(authority)
 	trust, err := link.Trust(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,17 +1,14 @@
 package listen
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/authorities"
 )
 
 // FileAuthorities holds the CA certificates of a PEM file. A changed file is read again without a restart.
@@ -67,46 +64,11 @@ func (f *FileAuthorities) reload() {
 }
 
 func (f *FileAuthorities) load(version fileVersion) (n int, err error) {
-	content, err := os.ReadFile(f.path)
-	if err != nil {
+	pool := x509.NewCertPool()
+	if n, err = authorities.Add(pool, f.path); err != nil { // with only some of them, some servers would be locked out
 		return 0, err
 	}
-	pool := x509.NewCertPool()
-	if n, err = addAuthorities(pool, content); err != nil {
-		return 0, fmt.Errorf("authorities %s: %w", f.path, err)
-	}
 	f.current, f.version = pool, version
-	return n, nil
-}
-
-// addAuthorities adds all certificates of a file or none: with only some of them, some servers would be locked out.
-func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
-	begin := []byte("-----BEGIN")
-	for {
-		block, rest := pem.Decode(content)
-		if block == nil {
-			break
-		}
-		if bytes.Count(content[:len(content)-len(rest)], begin) > 1 { // pem.Decode skips blocks that it cannot read
-			return 0, fmt.Errorf("the certificate after number %d is damaged", n)
-		}
-		content = rest
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		n++
-		authority, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return 0, fmt.Errorf("certificate %d: %w", n, err)
-		}
-		pool.AddCert(authority)
-	}
-	switch {
-	case bytes.Contains(content, begin):
-		return 0, fmt.Errorf("the certificate after number %d is damaged or cut off", n)
-	case n == 0:
-		return 0, errors.New("want at least one certificate in PEM")
-	}
 	return n, nil
 }
 

@@ -4,15 +4,14 @@ package webidentity
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/authorities"
 	"github.com/musterhq/muster/internal/configfile"
 	"github.com/musterhq/muster/internal/machinerole"
 	"github.com/musterhq/muster/internal/tokenkeys"
@@ -150,13 +149,9 @@ func transport(caFile string) (*http.Transport, error) {
 	if caFile == "" {
 		return nil, nil
 	}
-	content, err := os.ReadFile(caFile)
+	pool, err := authorities.Read(caFile)
 	if err != nil {
 		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s has no certificate, want some in PEM", caFile)
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: pool}

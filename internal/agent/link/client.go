@@ -3,9 +3,9 @@ package link
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net/http"
-	"os"
+
+	"github.com/musterhq/muster/internal/authorities"
 )
 
 // Trust reads certificate authorities from a PEM file and adds them to the system's. Without a file it returns nil, which means only the system's.
@@ -13,18 +13,12 @@ func Trust(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool() // the machine may have no system authorities
 	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate; want one in PEM form", file)
-	}
-	return pool, nil
+	_, err = authorities.Add(pool, file)
+	return pool, err
 }
 
 // TLS returns the TLS configuration of an agent's connections; nil: the defaults.

@@ -3,17 +3,16 @@ package export
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/authorities"
 )
 
 // Bounds of a receiver.
@@ -138,12 +137,9 @@ func (t Target) security() (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(t.address)
 	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if t.ca != "" {
-		pem, err := os.ReadFile(t.ca)
-		if err != nil {
-			return nil, err
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s has no certificate in PEM", t.ca)
+		var err error
+		if c.RootCAs, err = authorities.Read(t.ca); err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
 		}
 	}
 	if t.cert != "" {

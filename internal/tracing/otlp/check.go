@@ -2,17 +2,17 @@ package otlp
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/musterhq/muster/internal/authorities"
 )
 
 // The libraries ignore a variable that they cannot parse, and write its text, which may be a credential, to standard error. Some numbers stop
@@ -103,12 +103,8 @@ func checkHeaders(name string, getenv func(string) string) error {
 // checkFiles checks the certificate files of an exporter.
 func checkFiles(of string, getenv func(string) string) error {
 	if file := strings.TrimSpace(getenv(of + "CERTIFICATE")); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
+		if _, err := authorities.Read(file); err != nil {
 			return fmt.Errorf("%sCERTIFICATE: %w, want a file of certificates", of, err)
-		}
-		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			return fmt.Errorf("%sCERTIFICATE: %q has no certificate in the form of PEM", of, file)
 		}
 	}
 	certificate, key := strings.TrimSpace(getenv(of+"CLIENT_CERTIFICATE")), strings.TrimSpace(getenv(of+"CLIENT_KEY"))

@@ -8,13 +8,11 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +24,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/musterhq/muster/internal/authorities"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -106,12 +105,10 @@ func headersOf(text string) http.Header {
 func securityOf(of func(string) string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := of("CERTIFICATE"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = authorities.Read(file); err != nil {
 			return nil, err
 		}
-		c.RootCAs = x509.NewCertPool()
-		c.RootCAs.AppendCertsFromPEM(pem)
 	}
 	if file := of("CLIENT_CERTIFICATE"); file != "" {
 		pair, err := tls.LoadX509KeyPair(file, of("CLIENT_KEY"))

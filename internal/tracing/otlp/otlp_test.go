@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		{at, env{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "", "", `OTEL_EXPORTER_OTLP_COMPRESSION: "zstd", want gzip or none`},
 		{at, env{"OTEL_EXPORTER_OTLP_INSECURE": "1"}, "", "", `OTEL_EXPORTER_OTLP_INSECURE: "1", want true or false`},
 		{at, env{"OTEL_EXPORTER_OTLP_CERTIFICATE": "no/such/file"}, "", "", "OTEL_EXPORTER_OTLP_CERTIFICATE: open no/such/file"},
-		{at, env{"OTEL_EXPORTER_OTLP_CERTIFICATE": "otlp.go"}, "", "", `OTEL_EXPORTER_OTLP_CERTIFICATE: "otlp.go" has no certificate`},
+		{at, env{"OTEL_EXPORTER_OTLP_CERTIFICATE": "otlp.go"}, "", "", `OTEL_EXPORTER_OTLP_CERTIFICATE: authorities otlp.go: want at least one certificate`},
 		{at, env{"OTEL_EXPORTER_OTLP_CLIENT_KEY": "key.pem"}, "", "", `OTEL_EXPORTER_OTLP_CLIENT_KEY: "key.pem", want a file for both`},
 		{"", env{"OTEL_EXPORTER_OTLP_TIMEOUT": "not read"}, "", "", ""},
 	} {
