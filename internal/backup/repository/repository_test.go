@@ -429,6 +429,31 @@ func TestBackupsThatBreakOff(t *testing.T) {
 	}
 }
 
+// deaf stores manifests and does not get the answer.
+type deaf struct{ Store }
+
+func (d deaf) Put(ctx context.Context, name string, content []byte) error {
+	err := d.Store.Put(ctx, name, content)
+	if strings.HasPrefix(name, manifestsBelow) {
+		err = errors.Join(err, errCut)
+	}
+	return err
+}
+
+// A backup whose command failed does not exist, even if the manifest was stored and only the answer was lost.
+func TestLostAnswerToTheManifest(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	first := h.take(r)
+	h.work(1)
+	if m, err := New(deaf{&Dir{Path: path}}).Take(t.Context(), h.options()); !errors.Is(err, errCut) {
+		t.Errorf("made %+v, %v", m, err)
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 1 || all[0].Name != first.Name() {
+		t.Errorf("backups %+v, %v", all, err)
+	}
+}
+
 // A stream that is truncated anywhere makes no backup.
 func TestStreamsThatAreCut(t *testing.T) {
 	h := newHouse(t)

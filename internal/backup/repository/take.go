@@ -292,8 +292,14 @@ func (r *Repository) finish(ctx context.Context, m *Manifest) error {
 	if len(content) > manifestMax {
 		return fmt.Errorf("the manifest would have %d MiB; want at most %d", len(content)>>20, manifestMax>>20)
 	}
-	if err := r.store.Put(ctx, m.name, content); err != nil || m.On == "" {
+	if err := r.store.Put(ctx, m.name, content); err != nil { // perhaps it is stored, and only the answer was lost
+		if left := r.takeBack(ctx, m); left != nil {
+			err = fmt.Errorf("%w; the manifest may have been stored nevertheless, and could not be removed: %w", err, left)
+		}
 		return err
+	}
+	if m.On == "" {
+		return nil
 	}
 	_, err = r.store.Get(ctx, m.On, manifestMax)
 	if errors.Is(err, fs.ErrNotExist) {
