@@ -353,16 +353,20 @@ func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 // sweep removes old objects that no backup needs, and old manifests that were never complete. A backup made meanwhile needs none of these
 // objects: it refers to young objects, and to those of another backup, which still exists.
 func (r *Repository) sweep(ctx context.Context) error {
-	all, err := r.List(ctx)
+	names, err := r.names(ctx)
 	if err != nil {
 		return err
 	}
 	needed := map[string]bool{}
-	for _, x := range all {
-		if x.Err != nil {
-			return fmt.Errorf("no object is removed while a backup that may need it cannot be read: %s: %w", x.Name, x.Err)
+	for _, name := range names { // one manifest at a time: with a large archive, each has megabytes
+		m, err := r.manifest(ctx, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case err != nil:
+			return fmt.Errorf("no object is removed while a backup that may need it cannot be read: %w", err)
+		default:
+			m.each(func(ref Ref) { needed[objectName(ref.Name)] = true })
 		}
-		x.each(func(ref Ref) { needed[objectName(ref.Name)] = true })
 	}
 	objects, now, err := r.store.List(ctx, objectsBelow)
 	if err != nil {
