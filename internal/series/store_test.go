@@ -99,7 +99,11 @@ func (m model) check(t *testing.T, s *Store, from, to int64) {
 
 // TestWhatIsKept appends at random, with gaps and restarts by a power cut, and compares with a simple model.
 func TestWhatIsKept(t *testing.T) {
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if testing.Short() { // with the race detector
+		seeds = 2
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 1))
 		disk := vfs.NewCrashableMem()
 		o := Options{Dir: "metrics", FS: disk}
