@@ -60,6 +60,8 @@ type Config struct {
 	// the previous id count as lost, and DropStreams must be called.
 	Node func() domain.UUID
 
+	Ready func() error // returns the reason why clients should use another node; nil: there is no other
+
 	LoginsPerAddress int                // a minute; 0: no limit
 	Rates            []playerrates.Kind // of calls; nil: the defaults
 	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login
@@ -306,7 +308,7 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 // serveReady tells load balancers whether to send players here.
 func (d *Door) serveReady(w http.ResponseWriter) {
 	refused := d.streams.Draining()
-	if d.state.Err() != nil {
+	if d.state.Err() != nil || d.config.Ready != nil && d.config.Ready() != nil {
 		refused = problem.Later(flow.Unavailable, problem.Again, "the service is not available")
 	}
 	if refused != nil {

@@ -227,6 +227,21 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
+// Load balancers send no players to a node that cannot serve them, such as one without contact to a leader.
+func TestReadyAtANodeThatIsNot(t *testing.T) {
+	var why error
+	x := newLobby(t, func(c *Config) { c.Ready = func() error { return why } })
+	for _, why = range []error{nil, errors.New("no contact to a leader"), nil} {
+		want := http.StatusOK
+		if why != nil {
+			want = http.StatusServiceUnavailable
+		}
+		if w := x.ask(http.MethodGet, objects.ReadyPath, nil); w.Code != want {
+			t.Errorf("with %v: %d %s, want %d", why, w.Code, w.Body, want)
+		}
+	}
+}
+
 // A refusal with 401 names the scheme of Authorization, as RFC 9110, 15.5.2 requires.
 func TestChallenges(t *testing.T) {
 	x := newLobby(t, nil)

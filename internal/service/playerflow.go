@@ -43,7 +43,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
 		LoginsPerAddress: may.LoginsPerAddress, Rates: may.Rates,
-		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Tracing: x.tracing, Log: x.log, Node: x.incarnation(), Audit: x.audit,
+		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Tracing: x.tracing, Log: x.log, Node: x.incarnation(), Audit: x.audit, Ready: x.Ready,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.once = append(x.once, x.players, x.watch)
