@@ -63,6 +63,46 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// flooding is a connection on which everything has arrived, and which the service may end.
+type flooding struct {
+	pieces
+	ended error
+}
+
+func (*flooding) ReadNoWait()    {}
+func (*flooding) Await() error   { return io.EOF }
+func (f *flooding) Ended() error { return f.ended }
+
+// ender is a handler that ends the connection at a ping.
+type ender struct {
+	counter
+	conn *flooding
+	at   int
+	end  error
+}
+
+func (e *ender) Ping(b []byte) {
+	if e.counter.Ping(b); e.pings == e.at {
+		e.conn.ended = net.ErrClosed
+	}
+}
+
+func (e *ender) End(err error) { e.end = err }
+
+// A flood that has arrived before the service ends its connection is not read to its end, which could delay the end of the service by minutes.
+func TestPaceOfAnEndedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running warm.Group
+		conn := &flooding{pieces: pieces{rest: bytes.Repeat(frame(ping, ""), 600), size: 4096}}
+		h := &ender{conn: conn, at: 150}
+		frames.Read(conn, &frames.Config{MessageMax: most, Running: &running, Pace: rate.PerSecond(50, 100)}, h)
+		running.Wait()
+		if h.pings != h.at || !errors.Is(h.end, net.ErrClosed) {
+			t.Errorf("%d pings were handled, and the end was %v; want %d and %v", h.pings, h.end, h.at, net.ErrClosed)
+		}
+	})
+}
+
 // promises is a connection on which the header of a huge frame arrives, and then nothing until it is closed.
 type promises struct {
 	net.Conn

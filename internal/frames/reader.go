@@ -63,10 +63,12 @@ const (
 )
 
 // patient is a connection on which waiting for the peer is separate from reading. After ReadNoWait, Read does not wait: if there is no data, its
-// error has NothingYet. Await waits until data has arrived.
+// error has NothingYet. Await waits until data has arrived. Ended returns why nothing more can be read: the connection is closed, or its read
+// deadline has passed; nil: neither.
 type patient interface {
 	ReadNoWait()
 	Await() error
+	Ended() error
 }
 
 type nothingYet interface {
@@ -152,7 +154,11 @@ func (r *Reader) read() {
 		n, err := r.conn.Read(b[len(b):cap(b)])
 		*r.held = b[:len(b)+n]
 		if n > 0 && !r.deaf {
-			closed, wrong := r.take()
+			closed, wrong, ended := r.take()
+			if ended != nil {
+				r.end(ended)
+				return
+			}
 			if wrong != nil {
 				r.deaf = true
 				r.handler.Wrong(wrong)
@@ -193,24 +199,26 @@ func (r *Reader) put() {
 	r.held = nil
 }
 
-// take handles the complete frames and keeps the rest, with room after it.
-func (r *Reader) take() (*Closed, *Violation) {
+// take handles the complete frames and keeps the rest, with room after it. After an error the connection has ended.
+func (r *Reader) take() (*Closed, *Violation, error) {
 	b := *r.held
 	for {
 		h, wrong := r.head(b)
 		if wrong != nil {
-			return nil, wrong
+			return nil, wrong, nil
 		}
 		if h.size == 0 || len(b) < h.size+h.payload {
 			r.keep(b, h.size+h.payload)
-			return nil, nil
+			return nil, nil, nil
 		}
 		payload := b[h.size : h.size+h.payload : h.size+h.payload]
 		b = b[h.size+h.payload:]
 		unmask(payload, h.mask)
-		r.keepPace(len(payload))
+		if err := r.keepPace(len(payload)); err != nil {
+			return nil, nil, err
+		}
 		if closed, wrong := r.frame(h.first, payload); closed != nil || wrong != nil {
-			return closed, wrong
+			return closed, wrong, nil
 		}
 	}
 }

@@ -166,6 +166,15 @@ func (c *conn) Await() error {
 	return c.await()
 }
 
+// Ended returns an error if the connection was closed or its read deadline has passed. Only the goroutine that reads may call it.
+func (c *conn) Ended() error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Read(func(uintptr) bool { return true }) // fails before it would read
+}
+
 // nothingYet is a temporary error, after which TLS can continue.
 type nothingYet struct{}
 
