@@ -11,7 +11,7 @@ import (
 )
 
 // failedOnce has seeds that once found a failure, also in the simulator itself.
-var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680, 4223436543, 3664122376, 142}
+var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680, 4223436543, 3664122376, 142, 1506747566}
 
 // lively has further seeds, besides 4 and 10, where games are really played; see makeLively.
 var lively = []uint64{16, 22, 28, 34, 40, 46, 76, 88, 94, 100, 106, 112}

@@ -401,11 +401,10 @@ func checkMatchmaking(c *Cell) error {
 		if at, ok := m.TicketNo(t.No); !ok || at != r {
 			errs = append(errs, fmt.Errorf("ticket %s is not found by its number", t.ID))
 		}
-		if t.Status != matchmaking.Placing {
-			for id := range t.EachPlayer {
-				if at, ok := m.TicketOf(id); !ok || at != r {
-					errs = append(errs, fmt.Errorf("player %s of ticket %s, which is %s, is not found to be its", id, t.ID, t.Status))
-				}
+		for id := range t.EachPlayer {
+			at, ok := m.TicketOf(id)
+			if !ok || at != r && (t.Status != matchmaking.Placing || m.Tickets.Get(at).No < t.No) {
+				errs = append(errs, fmt.Errorf("player %s of ticket %s, which is %s, is not found to be its", id, t.ID, t.Status))
 			}
 		}
 		if at, ok := m.BackfillOf(t.Game); t.Backfill && t.Game != "" && (!ok || at != r) {

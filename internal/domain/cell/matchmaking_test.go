@@ -295,6 +295,31 @@ func TestPlayerHasOneTicket(t *testing.T) {
 	w.check()
 }
 
+// The newest of a player's tickets stays, also if the player has started and stopped a search while two others were in placement, and after a restart.
+func TestNewestTicketStays(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t, DefaultConfig())
+		w.arena(func(*matchmaking.Configuration) {})
+		first := w.search("ann")
+		w.propose(first, w.search("bob"))
+		w.advance(10 * time.Second)
+		second := w.search("ann", "dee")
+		w.propose(second, w.search("cyd"))
+		third := w.search("ann", "eve")
+		w.must(&matchmaking.StopMatchmaking{ID: third})
+		if restarts {
+			w.restart()
+		}
+		w.wantStatus(first, "PLACING")
+		w.advance(20 * time.Second) // no server comes for the first match
+		w.wantStatus(first, "CANCELLED", matchmaking.DuplicatePlayer)
+		w.check()
+		w.advance(10 * time.Second)
+		w.wantStatus(second, "SEARCHING", matchmaking.PlacementTimedOut)
+		w.check()
+	}
+}
+
 func TestPlacementThatFails(t *testing.T) {
 	for _, tc := range []struct {
 		tag, value, timeout, failure string

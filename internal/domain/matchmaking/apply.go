@@ -122,7 +122,6 @@ func (c *State) applyDropped(e *MatchDropped) {
 		t := m.Tickets.Mut(r)
 		t.Status, t.Reason, t.Outcome, t.Changed = Searching, e.Reason, nil, c.Touch()
 		t.Generation++
-		m.Return(r)
 		c.Waiting.SetWall(TicketTimeout, r.Any(), t.TimeoutAt)
 	}
 	c.removeMatch(at)

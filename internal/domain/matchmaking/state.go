@@ -22,9 +22,10 @@ type Records struct {
 	compiled       map[string]*ruleset.RuleSet
 	settings       map[string]*Configuration // present settings; shared with matches, never changed in place
 	tickets        map[string]TicketRef
-	numbers        map[uint64]TicketRef // of active tickets, by No
-	players        map[string]TicketRef // the newest active ticket of each player
-	backfills      map[string]TicketRef // the active backfill ticket of each game session
+	numbers        map[uint64]TicketRef   // of active tickets, by No
+	players        map[string]TicketRef   // the newest active ticket of each player
+	elders         map[string][]TicketRef // the other active tickets of the few players who have several: those in placement
+	backfills      map[string]TicketRef   // the active backfill ticket of each game session
 	matches        map[string]MatchRef
 	hosted         map[string]HostedRef
 	recent         map[string]RecentRef
@@ -54,7 +55,7 @@ func NewRecords() *Records {
 		RuleSets: chunk.New[RuleSet](), Configurations: chunk.New[Configuration](), Tickets: chunk.New[Ticket](), Matches: chunk.New[Match](), Hosted: chunk.New[Hosted](), Recent: chunk.New[Recent](),
 		ruleSets: sorted.NewMap[string, RuleSetRef](), configurations: sorted.NewMap[string, ConfigurationRef](),
 		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
-		tickets: map[string]TicketRef{}, numbers: map[uint64]TicketRef{}, players: map[string]TicketRef{}, backfills: map[string]TicketRef{},
+		tickets: map[string]TicketRef{}, numbers: map[uint64]TicketRef{}, players: map[string]TicketRef{}, elders: map[string][]TicketRef{}, backfills: map[string]TicketRef{},
 		matches: map[string]MatchRef{}, hosted: map[string]HostedRef{}, recent: map[string]RecentRef{}, counts: map[string]*Counts{},
 	}
 }

@@ -1,6 +1,8 @@
 package matchmaking
 
 import (
+	"slices"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/quota"
 )
@@ -17,7 +19,7 @@ func (s *Records) TicketNo(no uint64) (TicketRef, bool) {
 	return r, ok
 }
 
-// TicketOf finds the newest active ticket of a player.
+// TicketOf finds the newest active ticket of a player. All others are in placement: a new ticket ends the others.
 func (s *Records) TicketOf(player string) (TicketRef, bool) {
 	r, ok := s.players[player]
 	return r, ok
@@ -44,10 +46,7 @@ func (s *Records) AddTicket(t Ticket) TicketRef {
 	s.numbers[t.No] = r
 	s.count(&t, 1)
 	eachPlayer(t.Roster, func(id string) bool {
-		// A snapshot has tickets in any order, so the newest one must be determined.
-		if old, ok := s.players[id]; !ok || s.newer(r, old) {
-			s.players[id] = r
-		}
+		s.addTo(id, r)
 		return true
 	})
 	if t.Backfill && t.Game != "" {
@@ -56,14 +55,42 @@ func (s *Records) AddTicket(t Ticket) TicketRef {
 	return r
 }
 
-// newer reports whether ticket a takes precedence over b as a player's newest. A ticket in placement yields to any other.
-func (s *Records) newer(a, b TicketRef) bool {
-	x, y := s.Tickets.Get(a), s.Tickets.Get(b)
-	if (x.Status == Placing) != (y.Status == Placing) {
-		return y.Status == Placing
+// addTo adds an active ticket to those of a player. A snapshot has tickets in any order, so the newest one is found by its number.
+func (s *Records) addTo(player string, r TicketRef) {
+	old, ok := s.players[player]
+	if ok && s.newer(old, r) {
+		old, r = r, old
 	}
-	return x.No > y.No
+	s.players[player] = r
+	if ok {
+		s.elders[player] = append(s.elders[player], old)
+	}
 }
+
+// takeFrom removes a ticket from the active ones of a player.
+func (s *Records) takeFrom(player string, r TicketRef) {
+	elders := s.elders[player]
+	if s.players[player] == r {
+		if len(elders) == 0 {
+			delete(s.players, player)
+			return
+		}
+		r = elders[0]
+		for _, other := range elders[1:] {
+			if s.newer(other, r) {
+				r = other
+			}
+		}
+		s.players[player] = r
+	}
+	if len(elders) == 1 {
+		delete(s.elders, player)
+		return
+	}
+	s.elders[player] = slices.DeleteFunc(elders, func(other TicketRef) bool { return other == r })
+}
+
+func (s *Records) newer(a, b TicketRef) bool { return s.Tickets.Get(a).No > s.Tickets.Get(b).No }
 
 func (s *Records) count(t *Ticket, by int) {
 	c := s.counts[t.Configuration]
@@ -75,16 +102,6 @@ func (s *Records) count(t *Ticket, by int) {
 	if c.Active == 0 {
 		delete(s.counts, t.Configuration)
 	}
-}
-
-// Return moves a ticket from placement back into the pool. It is its players' newest ticket again, unless they have started another.
-func (s *Records) Return(r TicketRef) {
-	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
-		if _, ok := s.players[id]; !ok {
-			s.players[id] = r
-		}
-		return true
-	})
 }
 
 // Rival finds a newer active ticket of one of the ticket's players.
@@ -103,9 +120,7 @@ func (s *Records) EndTicket(r TicketRef, at domain.Time, status Status, reason R
 	s.count(t, -1)
 	delete(s.numbers, t.No)
 	eachPlayer(t.Roster, func(id string) bool {
-		if s.players[id] == r {
-			delete(s.players, id)
-		}
+		s.takeFrom(id, r)
 		return true
 	})
 	if t.Backfill && s.backfills[t.Game] == r {
