@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -212,6 +213,20 @@ func TestDamagedArchive(t *testing.T) {
 		t.Errorf("repair beside the service: %v, %s", err, out)
 	}
 	s.stop()
+	twin := filepath.Join(t.TempDir(), "twin")
+	must(t, exec.Command("cp", "-a", s.data, twin).Run())
+	gone, out, err := os.Pipe()
+	must(t, err)
+	must(t, gone.Close())
+	unread := exec.Command(musterBinary, "archive", "repair", "--data", twin)
+	unread.Env, unread.Stdout = cleanEnvironment("HOME="+t.TempDir()), out
+	if err := unread.Run(); err == nil {
+		t.Error("a repair whose output was lost succeeded")
+	}
+	must(t, out.Close())
+	if recorded, err := os.ReadFile(filepath.Join(twin, "audit-later.jsonl")); !bytes.Contains(recorded, []byte("archive repair")) {
+		t.Errorf("a repair whose output was lost has the record %q, %v", recorded, err)
+	}
 	if out := s.command("archive", "repair", "--data", s.data); !strings.Contains(out, "repaired; the damaged archive is kept as") {
 		t.Errorf("repair: %s", out)
 	}

@@ -59,11 +59,11 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return noArchive(c.Data, err)
 	}
-	if err := showArchive(stdout, report); err != nil || kept == "" {
-		return err
+	if kept != "" { // before the output, which may end the program: its reader may be gone
+		err = c.recordLater(c.Data, "archive repair", "archive", kept)
 	}
-	if err := c.recordLater(c.Data, "archive repair", "archive", kept); err != nil {
-		return err
+	if shown := showArchive(stdout, report); shown != nil || err != nil || kept == "" {
+		return errors.Join(err, shown)
 	}
 	_, err = fmt.Fprintf(stdout, "repaired; the damaged archive is kept as %s\n", kept)
 	return err
