@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -175,7 +176,7 @@ func (w *writer) path(named string, dirs []Dir) error {
 		return nil
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), local, func(at string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(bounded{root.FS().(fs.StatFS)}, local, func(at string, entry fs.DirEntry, err error) error {
 		w.entries++
 		switch {
 		case w.entries > entriesMax:
@@ -189,6 +190,28 @@ func (w *writer) path(named string, dirs []Dir) error {
 		}
 		return w.file(root, dir.Name, at)
 	})
+}
+
+// bounded reads no more of a directory than is examined, because a game server may have filled it with millions of files.
+type bounded struct{ fs.StatFS }
+
+// ReadDir implements fs.ReadDirFS.
+func (b bounded) ReadDir(name string) ([]fs.DirEntry, error) {
+	file, err := b.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	dir, ok := file.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.ErrUnsupported}
+	}
+	entries, err := dir.ReadDir(entriesMax + 1)
+	if err == io.EOF {
+		err = nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 // file writes a file, or its end.

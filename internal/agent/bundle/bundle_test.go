@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // read returns the files of the archive of a source.
@@ -129,5 +131,16 @@ func TestBoundsOfAnArchive(t *testing.T) {
 	_, texts = read(t, Source{Paths: []string{"many"}, Dirs: []Dir{{"game", base}}})
 	if n := len(texts); n != filesMax+2 || !strings.Contains(texts["ReadMe.txt"], fmt.Sprintf("many/%04d: the archive has %d files", filesMax, filesMax)) {
 		t.Errorf("%d files\n%.500s", n, texts["ReadMe.txt"])
+	}
+}
+
+// Of a directory with more entries than are examined, no more are in memory.
+func TestHugeDirectory(t *testing.T) {
+	files := fstest.MapFS{}
+	for i := range entriesMax + 1000 {
+		files[fmt.Sprint("logs/", i)] = &fstest.MapFile{}
+	}
+	if all, err := fs.ReadDir(bounded{files}, "logs"); err != nil || len(all) != entriesMax+1 {
+		t.Errorf("%d entries, %v", len(all), err)
 	}
 }
