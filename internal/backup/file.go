@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/atomicfile"
-	"github.com/musterhq/muster/internal/domain"
 )
 
 // partialSuffix is the suffix of a file that is still being written. Nothing reads such a file; the next backup to the same path replaces it.
@@ -28,7 +28,7 @@ const spaceEvery = 4 << 20
 // complete and durable. At least leave bytes of the disk stay free.
 func WriteFile(ctx context.Context, path string, leave uint64, write func(io.Writer) (Summary, error)) (s Summary, err error) {
 	if !filepath.IsAbs(path) {
-		return s, domain.Refuse(domain.Invalid, "%s: want an absolute path", path)
+		return s, fmt.Errorf("%s: want an absolute path", path)
 	}
 	if err := mustNotExist(path); err != nil {
 		return s, err
@@ -72,7 +72,7 @@ func mustNotExist(path string) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
-		return domain.Refuse(domain.Conflict, "%s exists already: choose another name", path)
+		return fmt.Errorf("%s exists already: choose another name", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
@@ -81,7 +81,7 @@ func mustNotExist(path string) error {
 
 // create creates and locks a partial file. It replaces the file of a command that was killed, and refuses that of a command that still writes it.
 func create(partial string) (*os.File, error) {
-	busy := domain.Refuse(domain.Conflict, "another command is writing %s", partial)
+	busy := fmt.Errorf("another command is writing %s", partial)
 	if runtime.GOOS == "windows" { // it does not remove a file that is open
 		if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -143,7 +143,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 		b.until = spaceEvery
 		usage, err := vfs.Default.GetDiskUsage(b.dir)
 		if err == nil && usage.AvailBytes < b.leave+spaceEvery {
-			return 0, domain.Refuse(domain.Overloaded, "no space left for the backup: %d MiB are free on the disk of %s, and %d MiB must stay free", usage.AvailBytes>>20, b.dir, b.leave>>20)
+			return 0, fmt.Errorf("no space left for the backup: %d MiB are free on the disk of %s, and %d MiB must stay free", usage.AvailBytes>>20, b.dir, b.leave>>20)
 		}
 	}
 	return b.file.Write(p)

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -166,7 +167,9 @@ func (r *Reader) End() (s Summary, err error) {
 // Copy copies a full backup, checks its blocks on the way, and returns its summary. It reads to the end of the stream, which may have a proof there.
 // key is as in NewReader.
 func Copy(to io.Writer, from io.Reader, key *secretkey.Key) (s Summary, err error) {
-	in := io.TeeReader(from, to)
+	out := &target{to: to}
+	defer func() { err = cmp.Or(out.err, err) }() // the reader takes an error of the target for one of the backup
+	in := io.TeeReader(from, out)
 	r, err := NewReader(in, key)
 	if err != nil {
 		return s, err
@@ -184,6 +187,18 @@ func Copy(to io.Writer, from io.Reader, key *secretkey.Key) (s Summary, err erro
 	}
 	_, err = io.Copy(io.Discard, in)
 	return s, err
+}
+
+// target keeps the first error of a writer.
+type target struct {
+	to  io.Writer
+	err error
+}
+
+func (t *target) Write(p []byte) (int, error) {
+	n, err := t.to.Write(p)
+	t.err = cmp.Or(t.err, err)
+	return n, err
 }
 
 // Verify reads a whole backup, loads its state, and returns it with the summary. key is as in NewReader.
