@@ -147,9 +147,12 @@ func (n *Node) setReplacing(is bool) {
 // answerAuthorities answers the leader's question. A node that replaces the authority itself takes no steps of another leader: of two leaders that
 // follow each other, both might otherwise complete a step with their own new certificate, and leave nodes behind that do not trust each other. Since
 // each needs the other, neither gets beyond the step that all nodes have taken.
-func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error) {
+func (n *Node) answerAuthorities(ctx context.Context, store []byte) ([]byte, error) {
 	n.taking.Lock()
 	defer n.taking.Unlock()
+	if err := ctx.Err(); err != nil { // the leader has given up meanwhile, and the next replacement may have begun
+		return nil, err
+	}
 	if len(store) > 0 {
 		if n.replacing {
 			return nil, domain.Refuse(domain.Conflict, "this node is replacing the authority, too")

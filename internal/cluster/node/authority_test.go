@@ -303,6 +303,22 @@ func TestTwoStepsOfTheAuthorityAtOnce(t *testing.T) {
 	}
 }
 
+// A step that a leader no longer waits for is not taken: it would undo a step of the next replacement.
+func TestStepThatIsGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	m := start(t, options(dir, ""))
+	old := m.stored(dir)
+	next, err := old.WithNext(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.AnswerAuthorities(ctx, next.PEM()); err == nil || !slices.Equal(m.stored(dir).Fingerprints(), old.Fingerprints()) {
+		t.Errorf("a step that was given up: %v, and the node has %v", err, m.stored(dir).Fingerprints())
+	}
+}
+
 // Two leaders that follow each other may both replace the authority for a moment. Neither may leave nodes behind that do not trust each other.
 func TestTwoReplacementsAtOnce(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -315,9 +331,13 @@ func TestTwoReplacementsAtOnce(t *testing.T) {
 		}
 		replacing.Wait()
 		for _, m := range []*member{first, second, third} {
-			if err := m.ReplaceAuthority(t.Context()); err != nil {
-				t.Fatalf("round %d: after two replacements at once, none is possible: %v", round, err)
-			}
+			waittest.Until(t, fmt.Sprintf("round %d: a replacement after two at once", round), func() bool { // on a busy machine, an answer may come too late
+				err := m.ReplaceAuthority(t.Context())
+				if err != nil && !domain.IsRefused(err, domain.Conflict) {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
 		}
 		for i, m := range []*member{second, third} {
 			if got, want := m.stored(dirs[i+1]).Fingerprint(), first.stored(dirs[0]).Fingerprint(); got != want {
