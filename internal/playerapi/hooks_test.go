@@ -563,6 +563,7 @@ func TestPenaltyOverOffices(t *testing.T) {
 	close(release)
 	waittest.Until(t, "the penalty is cleared", func() bool { return len(penalties()) == 0 })
 	next.Rest()
+	waittest.Until(t, "the doors have the events", func() bool { return s.engine.Backlog() == 0 })
 	s.door.Lead()
 	s.door.Rest()
 	s.wantAsked(playerhooks.DecidePenalty, playerhooks.DecidePenalty) // a decided penalty is not asked about again
