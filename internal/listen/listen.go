@@ -52,10 +52,6 @@ const (
 
 	headerBytesMax = 64 << 10
 
-	// drainWait bounds how long Drain waits for the next requests on open connections. Clients and load balancers that are busy send one within
-	// that time.
-	drainWait = 2 * time.Second
-
 	// drainLook is the time between two looks at what Drain waits for.
 	drainLook = 5 * time.Millisecond
 )
@@ -215,14 +211,11 @@ func (s *Server) Serve() error {
 }
 
 // Drain closes the port to new connections, which clients can then safely open to another node, and announces the end of each HTTP connection with its
-// next answer. It returns once no client could send a request to a connection that Stop is about to close: no connection waits for a request, or
-// the clients have had drainWait to send one. Without it, Stop closes idle connections at once, and loses the requests that are on their way to it.
-// Many clients repeat such a request only if it cannot have been carried out.
+// next answer. It returns once no client could send a request to a connection that Stop is about to close, or ctx ends. Without it, Stop closes idle
+// connections at once, and loses the requests that are on their way to it. Many clients repeat such a request only if it cannot have been carried out.
 func (s *Server) Drain(ctx context.Context) {
 	s.draining.Store(true)
 	s.stopAccepting()
-	ctx, cancel := context.WithTimeout(ctx, drainWait)
-	defer cancel()
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	for s.idle.Load() > 0 || s.sniffing.Load() > 0 {

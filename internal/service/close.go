@@ -13,6 +13,8 @@ import (
 // no other node, and would have to do without the service for longer. Nor does a node that has failed.
 func (x *Service) drainPorts(ctx context.Context) {
 	if x.node != nil && x.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, drainNext)
+		defer cancel()
 		x.eachPort(func(port *listen.Server) { port.Drain(ctx) })
 	}
 }

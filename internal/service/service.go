@@ -61,8 +61,14 @@ import (
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
-// drain is how long requests in progress may take when the service stops.
-const drain = 5 * time.Second
+const (
+	// drain is how long requests in progress may take when the service stops.
+	drain = 5 * time.Second
+
+	// drainNext is how long a node of a cluster, before it stops, waits for the next requests on open connections. Busy clients and load balancers send
+	// one within that time.
+	drainNext = 2 * time.Second
+)
 
 // Service is a running Muster.
 type Service struct {
