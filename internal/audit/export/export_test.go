@@ -2,11 +2,13 @@ package export
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -276,4 +278,37 @@ func TestMessage(t *testing.T) {
 	if m := h.message(d); len(m) > MessageMax {
 		t.Errorf("%d bytes", len(m))
 	}
+}
+
+// slow is a receiver that is not done in time with more than two groups of entries.
+type slow struct{ unconfirmed int }
+
+func (x *slow) send(_ context.Context, docs []audit.Document) (int, error) {
+	x.unconfirmed += len(docs)
+	return 0, nil
+}
+
+func (x *slow) confirm(context.Context) error {
+	if x.unconfirmed > 2*domainaudit.GroupSize {
+		return errors.New("it is not done")
+	}
+	x.unconfirmed = 0
+	return nil
+}
+
+func (x *slow) drop() { x.unconfirmed = 0 }
+
+// A slow receiver gets fewer entries at once, instead of the same ones again and again.
+func TestSlowReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(5000)
+		w := &worker{engine: b, name: "slow", to: &slow{}, log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.run(ctx)
+		time.Sleep(time.Hour)
+		if got := b.position(); got != 5000 {
+			t.Errorf("the receiver has %d entries, want 5000", got)
+		}
+	})
 }

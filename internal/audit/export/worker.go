@@ -21,6 +21,8 @@ const (
 	pauseMax   = 30 * time.Second
 	sayEvery   = 10 * time.Minute // between two lines of the log about an unreachable receiver
 
+	// unconfirmedMax is how many entries are sent before they must be confirmed. After each failure it is half as many: a slow receiver that is not
+	// done with them in time would otherwise get the same entries for ever.
 	unconfirmedMax = 16 * domainaudit.GroupSize
 
 	// gapPatience is how long the worker waits for entries that are missing: a node may be copying them from others.
@@ -37,6 +39,7 @@ type worker struct {
 
 	// Of the present term of office.
 	done     uint64 // number of the last entry that the receiver has
+	most     uint64 // entries to send before they must be confirmed
 	gap      uint64 // the number of an entry that is missing; 0: none
 	gapSince time.Time
 
@@ -92,7 +95,7 @@ func (w *worker) wait(waiting uint64, oldest time.Time) {
 }
 
 func (w *worker) run(ctx context.Context) {
-	w.done, w.gap = 0, 0
+	w.done, w.gap, w.most = 0, 0, unconfirmedMax
 	w.said = rate.Lines{Most: 1, Period: sayEvery}
 	w.moves()
 	w.change(func(s *state) { s.leads = true })
@@ -114,6 +117,7 @@ func (w *worker) run(ctx context.Context) {
 				pause = max(pause, busy.After)
 			}
 			failed++
+			w.most = max(w.most/2, 1)
 			w.failed(err)
 		default:
 			if failed > 0 {
@@ -154,16 +158,16 @@ func (w *worker) turn(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		w.done = sent
+		w.done, w.most = sent, min(2*w.most, unconfirmedMax)
 		w.change(func(s *state) { s.sent += n })
 		w.moves()
 		w.record(ctx)
 	}
 }
 
-// send sends n entries, at most unconfirmedMax and the rest of a group, and returns the number of the last one that the receiver has.
+// send sends n entries, at most w.most and the rest of a group, and returns the number of the last one that the receiver has.
 func (w *worker) send(ctx context.Context, head domainaudit.Head) (sent, n uint64, err error) {
-	for sent = w.done; sent < head.No && n < unconfirmedMax; {
+	for sent = w.done; sent < head.No && n < w.most; {
 		docs, err := w.next(ctx, head, sent+1)
 		if err != nil || len(docs) == 0 {
 			break // what was sent counts, and the next turn sees the rest
