@@ -267,6 +267,30 @@ func TestSeatLost(t *testing.T) {
 	}
 }
 
+// TestRepeatAfterTheGame checks that a late repeat does not answer with the host of the player's next game.
+func TestRepeatAfterTheGame(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("me", "mate")
+	g := w.play(false, flow.ReconnectOptional, "me", "mate")
+	by := w.as("me")
+	by.Request = "r1"
+	first := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
+	w.must(first)
+	again := func() *flow.Host {
+		cmd := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
+		w.must(cmd)
+		return cmd.Host
+	}
+	if host := again(); first.Host == nil || host == nil || *host != *first.Host {
+		t.Errorf("got %+v, then %+v", first.Host, host)
+	}
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
+	w.play(false, flow.ReconnectOptional, "me")
+	if host := again(); host != nil {
+		t.Errorf("got the host of the next game: %+v", host)
+	}
+}
+
 // TestHoldIsFixed checks docs/spec/reconnect.md#timers: attempts do not move the deadline, and an open reservation may still be used.
 func TestHoldIsFixed(t *testing.T) {
 	w := newFlowWorld(t, nil)

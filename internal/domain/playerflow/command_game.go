@@ -15,7 +15,7 @@ type GetHostConnectionDetails struct {
 	Data     *string // PlayerData of a new reservation; nil: that of the previous one
 
 	// Result
-	Host *flow.Host
+	Host *flow.Host // nil in the answer to a repeat after the player has left the game
 	// Lost reports that the seat was not held and no other one is free: the answer is GAME_FULL, and the membership has
 	// ended. It is not a refusal, because the state has changed.
 	Lost bool
@@ -28,7 +28,7 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if done {
-		if m := t.Flow.Players.Get(r).Membership(); m != 0 {
+		if m := t.Flow.Players.Get(r).Membership(); m != 0 && t.Flow.Memberships.Get(m).Instance == cmd.Instance {
 			cmd.Host = t.HostOf(t.Flow.Memberships.Get(m))
 		}
 		cmd.Lost = cmd.Made.IsZero()
