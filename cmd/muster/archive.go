@@ -45,14 +45,8 @@ type archiveRepair struct {
 }
 
 func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
-	if err := mustExist(c.Data); err != nil {
-		return err
-	}
-	key, err := c.key()
+	key, err := c.takeOver()
 	if err != nil {
-		return err
-	}
-	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
 		return err
 	}
 	report, kept, err := datadir.RepairArchive(ctx, c.Data, key)

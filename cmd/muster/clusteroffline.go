@@ -23,14 +23,8 @@ type clusterLeave struct {
 }
 
 func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
-	if err := mustExist(c.Data); err != nil {
-		return err
-	}
-	key, err := c.key()
+	key, err := c.takeOver()
 	if err != nil {
-		return err
-	}
-	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
 		return err
 	}
 	err = node.LeaveCluster(ctx, datadir.Options{Dir: c.Data, Program: "muster cluster leave", Key: key})
@@ -56,14 +50,8 @@ type clusterRecover struct {
 }
 
 func (c *clusterRecover) Run(ctx context.Context, stdout io.Writer) error {
-	if err := mustExist(c.Data); err != nil {
-		return err
-	}
-	key, err := c.key()
+	key, err := c.takeOver()
 	if err != nil {
-		return err
-	}
-	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
 		return err
 	}
 	self := ""

@@ -30,6 +30,19 @@ type dataFlag struct {
 // key returns the key that encrypts the secrets in the data directory.
 func (f *dataFlag) key() (*secretkey.Key, error) { return secretkey.Read(f.SecretKeyFile, f.Data) }
 
+// takeOver prepares a command that changes the data directory without its service, and returns the key of its secrets. The process becomes the
+// user that the service runs as: the service could not start with files that belong to root.
+func (f *dataFlag) takeOver() (*secretkey.Key, error) {
+	if err := mustExist(f.Data); err != nil {
+		return nil, err
+	}
+	key, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	return key, becomeOwner(f.Data)
+}
+
 // secret returns the cell's secret.
 func (f *dataFlag) secret() (s identity.CellSecret, err error) {
 	key, err := f.key()

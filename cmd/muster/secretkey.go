@@ -70,14 +70,8 @@ func (c *secretKeyRemove) Run(stdout io.Writer) error {
 }
 
 func (f *dataFlag) changeTo(to *secretkey.Key) (changed int, err error) {
-	if err := mustExist(f.Data); err != nil {
-		return 0, err
-	}
-	from, err := f.key()
+	from, err := f.takeOver()
 	if err != nil {
-		return 0, err
-	}
-	if err := becomeOwner(f.Data); err != nil { // the service could not start with files that belong to root
 		return 0, err
 	}
 	return datadir.ChangeKey(datadir.Options{Dir: f.Data, Program: "muster secret-key", Key: from}, to)
