@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // explained lists the kinds of objects that the operators' API explains, apart from fleets, which have a page of their
@@ -117,7 +118,7 @@ func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
 	id := r.PathValue("id")
 	key, _, _ := d.session(r)
 	by := key.Principal(d.config.Proxies.Of(r))
-	x, err := d.explain(r.Context(), kind, id, by.MayCall(readOutput) == nil)
+	x, err := d.explain(r.Context(), kind, id, by.MayCall(policy.ReadOutput) == nil)
 	if err != nil {
 		return nil, gone(err, kind, id)
 	}

@@ -5,13 +5,11 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // gamePrefix starts the id of a game session, as in an ARN, where the output of its server process is requested.
 const gamePrefix = ":gamesession/"
-
-// readOutput is the action that policies allow or deny for what server processes print.
-const readOutput = "muster:Service.ReadOutput"
 
 // outputLines is how many of the last lines a page shows at first.
 const outputLines = "500"
@@ -40,7 +38,7 @@ func (d *Door) output(r *http.Request) (*content, error) {
 // serveOutput answers with the output as text.
 func (d *Door) serveOutput(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	who := by.Principal(d.config.Proxies.Of(r))
-	if err := who.MayCall(readOutput); err != nil {
+	if err := who.MayCall(policy.ReadOutput); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}

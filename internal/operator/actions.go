@@ -18,7 +18,7 @@ type call struct {
 // calls lists every request of this door by pattern. Their resource is policy.AnyResource, except for those in resources.
 var calls = map[string]call{
 	"GET " + FeedPath:                     {policy.MustBe("muster:Service.Feed"), identity.MayLook},
-	"GET logs/{id...}":                    {policy.MustBe(readOutput), identity.MayLook},
+	"GET logs/{id...}":                    {policy.MustBe(policy.ReadOutput), identity.MayLook},
 	"POST computes/rotate-token":          {policy.MustBe("muster:Service.RotateComputeToken"), identity.MayAdminister},
 	"POST console/links":                  {policy.MustBe("muster:Service.CreateConsoleLink"), identity.MayLook},
 	"GET keys":                            {policy.MustBe("muster:Service.ListKeys"), identity.MayAdminister},

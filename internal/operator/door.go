@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/policy"
 	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/secretrotation"
 	"github.com/musterhq/muster/internal/tracing"
@@ -115,7 +116,7 @@ func (d *Door) explaining(explain func(ctx context.Context, id string) (*Explana
 			d.refuse(w, r, err)
 			return
 		}
-		if by.MayCall(readOutput) != nil {
+		if by.MayCall(policy.ReadOutput) != nil {
 			x.hideOutput()
 		}
 		answer(w, http.StatusOK, x)

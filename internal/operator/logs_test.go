@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // fakeOutput returns what an agent would send, and records what was asked.
@@ -176,7 +177,7 @@ func TestExplanationsHideOutputThatPoliciesDeny(t *testing.T) {
 	gone := o.ready("gone")
 	o.do(&hosting.ReportExit{Process: gone, Event: "SERVER_PROCESS_CRASHED", Exit: exit.Report{Reason: "SERVER_PROCESS_CRASHED", Signal: "SIGSEGV", Output: "a secret\n"}})
 	for effect, shown := range map[string]bool{"Allow": true, "Deny": false} {
-		document := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"` + effect + `","Action":"` + readOutput + `","Resource":"*"}]}`
+		document := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"` + effect + `","Action":"` + policy.ReadOutput + `","Resource":"*"}]}`
 		o.door.config.Authenticate = func(*http.Request, []byte) (identity.Principal, int, error) {
 			return principal(t, time.Now, identity.ReadOnly, document), http.StatusOK, nil
 		}

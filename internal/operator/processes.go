@@ -220,10 +220,9 @@ func (d *Door) returnOf(p *fleet.Process) string {
 const (
 	lastOutput = "last output"
 	exitOutput = 4 << 10 // bytes of it
-	readOutput = "muster:Service.ReadOutput"
 )
 
-// hideOutput removes the output of a server process, for callers whose policies do not allow readOutput.
+// hideOutput removes the output of a server process, for callers whose policies do not allow policy.ReadOutput.
 func (x *Explanation) hideOutput() {
 	x.Facts = slices.DeleteFunc(x.Facts, func(f Fact) bool { return f.Name == lastOutput })
 	for i := range x.Timeline {

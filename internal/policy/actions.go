@@ -8,6 +8,10 @@ import (
 // Action is what a principal may do: an index into actionNames.
 type Action uint16
 
+// ReadOutput is the action of reading what server processes print. Several doors show that beside other data, and leave it out for principals who may
+// not.
+const ReadOutput = "muster:Service.ReadOutput"
+
 // actionNames lists all actions, prefixed with their service and a colon. AWS actions have AWS's names; muster: is for calls that only this service
 // has. A test of each door compares its calls with this table. The order is not stored anywhere.
 var actionNames = [...]string{
@@ -205,7 +209,7 @@ var actionNames = [...]string{
 	"muster:Service.ListRollouts",
 	"muster:Service.ListSecrets",
 	"muster:Service.Overview",
-	"muster:Service.ReadOutput",
+	ReadOutput,
 	"muster:Service.ReloadSettings",
 	"muster:Service.RemovePasskey",
 	"muster:Service.RemovePerson",
