@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/authorities"
 	"github.com/musterhq/muster/internal/configfile"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/machinerole"
@@ -153,7 +154,7 @@ func checkAuthorities(path string) error {
 	if path == "" {
 		return errors.New("is empty, want a file with the certificates of the authority in PEM")
 	}
-	_, err := listen.LoadAuthorities(path, nil)
+	_, err := authorities.Read(path)
 	return err
 }
 
