@@ -49,6 +49,15 @@ func welcomes(t *testing.T, hello agentproto.HelloAnswer, then func(*websocket.C
 	return "ws" + strings.TrimPrefix(service.URL, "http")
 }
 
+// at is the Target of an agent whose service has an endpoint.
+func at(endpoint string) func(context.Context) (Target, error) {
+	return func(context.Context) (Target, error) { return Target{Endpoint: endpoint}, nil }
+}
+
+func hello() *agentproto.AgentHello {
+	return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
+}
+
 // A push that arrives directly after the answer to hello is passed on after it, since it may be newer.
 func TestPushesComeAfterHello(t *testing.T) {
 	read := make(chan struct{}) // the agent has read the push
@@ -72,12 +81,7 @@ func TestPushesComeAfterHello(t *testing.T) {
 	order := make(chan string, 2)
 	ctx, stop := context.WithCancel(t.Context())
 	l := New(Config{
-		Target: func(context.Context) (Target, error) {
-			return Target{Endpoint: endpoint}, nil
-		},
-		Hello: func() *agentproto.AgentHello {
-			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
-		},
+		Target: at(endpoint), Hello: hello,
 		Connected: func(hello agentproto.HelloAnswer) { <-read; order <- hello.ComputeName },
 		Lost:      func() {},
 		Push:      func(p agentproto.Push) { order <- p.(*agentproto.UpdateHost).ComputeName },
@@ -121,12 +125,7 @@ func TestFailedWriteEndsTheConnection(t *testing.T) {
 	connected, lost := make(chan struct{}, 10), make(chan struct{}, 10)
 	ctx, stop := context.WithCancel(t.Context())
 	l := New(Config{
-		Target: func(context.Context) (Target, error) {
-			return Target{Endpoint: endpoint}, nil
-		},
-		Hello: func() *agentproto.AgentHello {
-			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
-		},
+		Target: at(endpoint), Hello: hello,
 		Connected: func(agentproto.HelloAnswer) { connected <- struct{}{} },
 		Lost:      func() { lost <- struct{}{} },
 		Log:       slog.New(slog.DiscardHandler), Chance: func() float64 { return 0 },

@@ -32,6 +32,20 @@ func (m *member) stored(dir string) *trust.Authority {
 	return a
 }
 
+// steps returns the authorities of the three steps by which one is replaced.
+func (m *member) steps(from *trust.Authority) []*trust.Authority {
+	m.t.Helper()
+	next, err := from.WithNext(time.Now())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	switched, err := next.Switched()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return []*trust.Authority{next, switched, switched.Alone()}
+}
+
 // replace replaces the authority, once the nodes that were just started answer. On a busy machine, the leader's answer may take too long.
 func (m *member) replace() {
 	m.t.Helper()
@@ -140,15 +154,7 @@ func TestReplaceAuthorityAfterAnInterruption(t *testing.T) {
 	for step := range 3 {
 		for ahead := range 2 { // which node has taken the step, and the other one has not
 			one := first.stored(dirs[0])
-			next, err := one.WithNext(time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			switched, err := next.Switched()
-			if err != nil {
-				t.Fatal(err)
-			}
-			steps := []*trust.Authority{one, next, switched, switched.Alone()}
+			steps := append([]*trust.Authority{one}, first.steps(one)...)
 			at := []string{first.Addr().String(), second.Addr().String()}
 			first.end()
 			second.end()
@@ -202,22 +208,15 @@ func TestJoinWhileTheAuthorityIsReplaced(t *testing.T) {
 		})
 		return used
 	})
-	next, err := first.stored(dirs[0]).WithNext(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	switched, err := next.Switched()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []*trust.Authority{next, switched, switched.Alone()} {
+	steps := first.steps(first.stored(dirs[0]))
+	for _, step := range steps {
 		if _, err := first.AnswerAuthorities(t.Context(), step.PEM()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	unlock()
 	second := <-joined
-	if got, want := second.stored(dirs[1]).Fingerprint(), switched.Fingerprint(); got != want {
+	if got, want := second.stored(dirs[1]).Fingerprint(), steps[2].Fingerprint(); got != want {
 		t.Errorf("the node that joined has the authority %s, want %s", got, want)
 	}
 }
@@ -227,10 +226,7 @@ func TestConnectionsOutliveTheLastStep(t *testing.T) {
 	dir := t.TempDir()
 	m := start(t, options(dir, ""))
 	old := m.stored(dir)
-	next, err := old.WithNext(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	steps := m.steps(old)
 	identity, err := trust.NewIdentity(trust.NodeID(m.ID()), old, nil) // another one is no member
 	if err != nil {
 		t.Fatal(err)
@@ -255,15 +251,11 @@ func TestConnectionsOutliveTheLastStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	step(next)
+	step(steps[0])
 	time.Sleep(node.VoidAfter * 3 / 4)
-	switched, err := next.Switched()
-	if err != nil {
-		t.Fatal(err)
-	}
-	step(switched)
+	step(steps[1])
 	last := time.Now()
-	step(switched.Alone())
+	step(steps[2])
 	<-closed
 	if took := time.Since(last); took < node.VoidAfter {
 		t.Errorf("the connection was closed %s after the last step, want %s", took, node.VoidAfter)
@@ -308,13 +300,9 @@ func TestStepThatIsGivenUp(t *testing.T) {
 	dir := t.TempDir()
 	m := start(t, options(dir, ""))
 	old := m.stored(dir)
-	next, err := old.WithNext(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.AnswerAuthorities(ctx, next.PEM()); err == nil || !slices.Equal(m.stored(dir).Fingerprints(), old.Fingerprints()) {
+	if _, err := m.AnswerAuthorities(ctx, m.steps(old)[0].PEM()); err == nil || !slices.Equal(m.stored(dir).Fingerprints(), old.Fingerprints()) {
 		t.Errorf("a step that was given up: %v, and the node has %v", err, m.stored(dir).Fingerprints())
 	}
 }
