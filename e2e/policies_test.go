@@ -226,13 +226,16 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 	if got := h.aws("gamelift", "list-fleets"); !strings.Contains(got, p.fleet) {
 		t.Errorf("without the policy: %s", got)
 	}
-	entries, err := p.remote(admin, adminSecret, "audit", "--json")
-	must(t, err)
-	for _, want := range []string{"policies/{name}/attach", "policies update", "policies detach", "AccessDenied"} {
-		if !strings.Contains(entries, want) {
-			t.Errorf("the audit log lacks %s", want)
+	waittest.Until(t, "the audit log has entries of the policies and, later, of refused attempts", func() bool {
+		entries, err := p.remote(admin, adminSecret, "audit", "--json")
+		must(t, err)
+		for _, want := range []string{"policies/{name}/attach", "policies update", "policies detach", "AccessDenied"} {
+			if !strings.Contains(entries, want) {
+				return false
+			}
 		}
-	}
+		return true
+	})
 }
 
 // A policy for all hosts is in force at the agents' door, also for a connected agent.
