@@ -42,7 +42,7 @@ var unrecorded = map[string]string{
 	"matchmaking.AcceptMatch": ofBackends, "matchmaking.BeginSearch": ofService, "matchmaking.FailTickets": ofService, "matchmaking.ProposeMatches": ofService,
 	"matchmaking.StartMatchBackfill": ofBackends, "matchmaking.StartMatchmaking": ofBackends, "matchmaking.StopMatchmaking": ofBackends, "matchmaking.TellHosted": ofService,
 	"membership.BeginNode": ofService, "membership.LoseNode": ofService, "notice.ConfirmSubscription": "a webhook's receiver gives it", "notice.DeliverNotices": ofService,
-	"people.NoteUses": ofService, "people.UsePasskey": "StartSession follows, which has an entry",
+	"people.KeepRefresh": ofService, "people.NoteUses": ofService, "people.UsePasskey": "StartSession follows, which has an entry",
 	"playerflow.AckEvents": ofPlayers, "playerflow.AddMembers": ofPlayers, "playerflow.AnswerMatch": ofPlayers, "playerflow.Asked": "it wraps the command of a player",
 	"playerflow.AttachStream": ofPlayers, "playerflow.AwaitPlayers": ofService, "playerflow.CancelInvite": ofPlayers, "playerflow.ConnectMember": ofPlayers,
 	"playerflow.CreateGameInstance": ofPlayers, "playerflow.CreateParty": ofPlayers, "playerflow.DecidePenalty": ofService, "playerflow.DeclineInvite": ofPlayers,

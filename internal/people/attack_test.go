@@ -378,13 +378,7 @@ func TestAttackSlowProviderAtChecks(t *testing.T) {
 	b := x.browser()
 	b.get("/signin/start/partner?back=/")
 	id := b.session()
-	for _, id := range append(sessions, id) {
-		s, _ := x.stored(id)
-		if err := x.engine.Do(t.Context(), &domainpeople.RenewSession{ID: id, Groups: s.Groups, Roles: s.Roles, Check: 2 * time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	x.ahead.Add(int64(time.Minute))
+	x.due(append(sessions, id)...)
 	release := make(chan struct{})
 	var gaveUp atomic.Int32
 	slow.Serve = func(_ http.ResponseWriter, r *http.Request) bool {

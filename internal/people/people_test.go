@@ -1,6 +1,7 @@
 package people
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -370,6 +371,76 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+// A check can fail after the provider has replaced the refresh token. The next check uses the new one.
+func TestRecheckFailsAfterTheNewRefreshToken(t *testing.T) {
+	p := providertest.New(t)
+	p.Claims = func(claims map[string]any) { delete(claims, "groups") } // so they come from another request
+	var down atomic.Bool
+	p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/userinfo" || !down.Load() {
+			return false
+		}
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
+	x := studio(t, p, nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	x.due(id)
+	before, _ := x.stored(id)
+	down.Store(true)
+	x.pass()
+	if s, _ := x.stored(id); s.Checked != before.Checked || s.CheckBy != before.CheckBy || bytes.Equal(s.Refresh, before.Refresh) {
+		t.Errorf("after a check that failed the session is %+v, want only another refresh token than in %+v\n%s", s, before, x.log)
+	}
+	down.Store(false)
+	x.pass()
+	if s, ok := x.stored(id); !ok || s.Checked <= before.Checked {
+		t.Errorf("the next check has not confirmed the session: %+v %t\n%s", s, ok, x.log)
+	}
+}
+
+// A check in progress ends with its outcome stored when the node no longer leads, because the provider may have replaced the refresh token. Others do not begin.
+func TestRecheckInProgressAtTheEndOfLeadership(t *testing.T) {
+	p := providertest.New(t)
+	ctx, rest := context.WithCancel(t.Context())
+	p.Serve = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" && r.FormValue("grant_type") == "refresh_token" {
+			rest()
+		}
+		return false
+	}
+	x := studio(t, p, nil)
+	var ids []string
+	for range recheckAtOnce + 2 {
+		b := x.browser()
+		b.get("/signin/start/studio?back=/")
+		ids = append(ids, b.session())
+	}
+	x.due(ids...)
+	before := map[string][]byte{} // refresh tokens
+	for _, id := range ids {
+		s, _ := x.stored(id)
+		before[id] = s.Refresh
+	}
+	asked := p.Asked("/token")
+	r := x.Rechecker()
+	r.grace = time.Hour
+	r.pass(ctx)
+	r.work.Wait()
+	asked = p.Asked("/token") - asked
+	stored := 0
+	for id, refresh := range before {
+		if s, ok := x.stored(id); ok && !bytes.Equal(s.Refresh, refresh) {
+			stored++
+		}
+	}
+	if asked == 0 || asked > recheckAtOnce || stored != asked {
+		t.Errorf("the outcome of %d checks is stored, want that of all %d that had begun, and at most %d\n%s", stored, asked, recheckAtOnce, x.log)
+	}
+}
+
 // While a provider is down, a session whose check has failed waits, and others are checked at the same time. The race detector watches.
 func TestRecheckWhileOthersWait(t *testing.T) {
 	p := providertest.New(t)
@@ -434,15 +505,17 @@ func TestRecheckWithOneFormOfTheSecret(t *testing.T) {
 	}
 }
 
-// due makes the check of a session due, as if enough time had passed.
-func (x *house) due(id string) {
+// due makes the checks of sessions due, as if enough time had passed.
+func (x *house) due(ids ...string) {
 	x.Helper()
-	s, ok := x.stored(id)
-	if !ok {
-		x.Fatal("there is no such session")
-	}
-	if err := x.engine.Do(x.Context(), &people.RenewSession{ID: id, Groups: s.Groups, Roles: s.Roles, Check: 2 * time.Minute}); err != nil {
-		x.Fatal(err)
+	for _, id := range ids {
+		s, ok := x.stored(id)
+		if !ok {
+			x.Fatal("there is no such session")
+		}
+		if err := x.engine.Do(x.Context(), &people.RenewSession{ID: id, Groups: s.Groups, Roles: s.Roles, Check: 2 * time.Minute}); err != nil {
+			x.Fatal(err)
+		}
 	}
 	x.ahead.Add(int64(time.Minute))
 }

@@ -21,12 +21,14 @@ const (
 	recheckAtOnce = 8 // requests to one provider
 	recheckPage   = 256
 	recheckPause  = 30 * time.Second // after a check of a session that the provider did not answer
+	recheckGrace  = 2 * time.Second
 )
 
 // Rechecker asks the providers to confirm people again. It runs only on the leader: a refresh token may work only once, so one node at a time may use it.
 // It implements office.Part.
 type Rechecker struct {
 	d      *Door
+	grace  time.Duration // for checks in progress when the node no longer leads
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	rounds map[string]*round // by provider
@@ -40,7 +42,9 @@ type round struct {
 }
 
 // Rechecker returns the part of the door that runs on one node at a time.
-func (d *Door) Rechecker() *Rechecker { return &Rechecker{d: d, rounds: map[string]*round{}} }
+func (d *Door) Rechecker() *Rechecker {
+	return &Rechecker{d: d, grace: recheckGrace, rounds: map[string]*round{}}
+}
 
 // Lead implements office.Part.
 func (x *Rechecker) Lead() {
@@ -97,14 +101,19 @@ func (x *Rechecker) pass(ctx context.Context) {
 		if r.runs.CompareAndSwap(false, true) {
 			x.work.Go(func() {
 				defer r.runs.Store(false)
-				r.check(ctx, x.d, sessions)
+				x.check(ctx, r, sessions)
 			})
 		}
 	}
 }
 
-// check checks sessions of one provider.
-func (r *round) check(ctx context.Context, d *Door, due []people.SignIn) {
+// check checks sessions of one provider. A check in progress may outlive ctx by x.grace, because a provider that replaces refresh tokens may have replaced the one of
+// the session.
+func (x *Rechecker) check(ctx context.Context, r *round, due []people.SignIn) {
+	d := x.d
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(x.grace, cancel) })()
 	later := map[string]time.Time{}
 	var mu sync.Mutex
 	var work sync.WaitGroup
@@ -117,10 +126,12 @@ func (r *round) check(ctx context.Context, d *Door, due []people.SignIn) {
 			mu.Unlock()
 			continue
 		}
-		places <- struct{}{}
+		if places <- struct{}{}; ctx.Err() != nil {
+			break
+		}
 		work.Go(func() {
 			defer func() { <-places }()
-			if err := d.check(ctx, s); err != nil && ctx.Err() == nil {
+			if err := d.check(longer, s); err != nil && ctx.Err() == nil {
 				d.log.Warn("identity provider did not confirm a person: the session ends unless the provider does so in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
 				mu.Lock()
 				later[s.ID] = d.engine.Now().Add(min(recheckPause, d.file.Get().Recheck/10))
@@ -132,7 +143,8 @@ func (r *round) check(ctx context.Context, d *Door, due []people.SignIn) {
 	r.after = later
 }
 
-// check asks for the confirmation of one person. An error means that the outcome is unknown: the session continues until the latest moment of its check.
+// check asks for the confirmation of one person. An error means that the outcome is unknown: the session continues until the latest moment of its check. It keeps the
+// provider's new refresh token, because the next check with the previous one would end the session.
 func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 	ctx = audit.With(ctx, audit.Origin{Principal: "muster", Door: audit.DoorSignIn, Operation: "RecheckPerson"})
 	if s.Provider == people.Own {
@@ -154,6 +166,10 @@ func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 	case errors.Is(err, providers.ErrGone):
 		return d.End(ctx, s.ID, people.NoLongerKnown)
 	case err != nil:
+		if person.Refresh != "" && person.Refresh != token {
+			keep := &people.KeepRefresh{ID: s.ID, Refresh: d.sealRefresh(s.ID, person.Refresh)}
+			err = errors.Join(err, d.engine.Do(audit.Without(ctx), keep))
+		}
 		return err
 	}
 	groups := s.Groups

@@ -39,7 +39,7 @@ var travellers = []kernel.Command{
 	&hosting.StartRollout{}, &hosting.UndoRollout{}, &hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},
 	&grants.AskDevice{}, &grants.AnswerDevice{}, &grants.CollectDevice{}, &grants.UseCode{},
 	&hosts.IssueToken{}, &hosts.RevokeToken{}, &hosts.Join{}, &hosts.Attach{}, &hosts.Describe{}, &hosts.Keep{}, &hosts.Leave{}, &hosts.Drain{}, &hosts.Revoke{},
-	&people.StartSession{}, &people.RenewSession{}, &people.EndSession{}, &people.EndSessionsOf{}, &people.NoteUses{}, &people.CreatePerson{}, &people.ChangePerson{},
+	&people.StartSession{}, &people.RenewSession{}, &people.KeepRefresh{}, &people.EndSession{}, &people.EndSessionsOf{}, &people.NoteUses{}, &people.CreatePerson{}, &people.ChangePerson{},
 	&people.RemovePerson{}, &people.IssueEnrolment{}, &people.AddPasskey{}, &people.RemovePasskey{}, &people.UsePasskey{},
 	&matchmaking.AcceptMatch{}, &matchmaking.CreateConfiguration{}, &matchmaking.CreateRuleSet{}, &matchmaking.DeleteConfiguration{},
 	&matchmaking.DeleteRuleSet{}, &matchmaking.StartMatchBackfill{}, &matchmaking.StartMatchmaking{}, &matchmaking.StopMatchmaking{},

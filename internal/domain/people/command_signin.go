@@ -140,6 +140,29 @@ func (cmd *RenewSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
+// KeepRefresh stores a new refresh token of a session whose check has failed after the provider had replaced the token. The session keeps its latest moment of
+// the next check.
+type KeepRefresh struct {
+	ID      string
+	Refresh []byte // encrypted
+}
+
+// Decide emits SignInChanged.
+func (cmd *KeepRefresh) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.SignIns.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", cmd.ID)
+	}
+	x := *t.SignIns.Get(r)
+	x.Refresh = cmd.Refresh
+	if err := x.check(); err != nil {
+		return err
+	}
+	t.Emit(&SignInChanged{x})
+	return nil
+}
+
 // EndSession ends one session. If the session has already ended, that is not an error.
 type EndSession struct {
 	ID    string

@@ -157,7 +157,8 @@ func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person
 	return p.person(ctx, d, id, token)
 }
 
-// Refresh asks the provider whether it still confirms a person. The error is ErrGone if it does not.
+// Refresh asks the provider whether it still confirms a person. The error is ErrGone if it does not. With another error, the result may have a refresh token, and nothing
+// else: it replaces the one that the request has used up.
 func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*answerTimeout)
 	defer cancel()
@@ -176,7 +177,16 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 	if err != nil {
 		return Person{}, fmt.Errorf("refresh: %w", plainer(err))
 	}
-	var id *oidc.IDToken
+	person, err := p.refreshed(ctx, d, token, subject)
+	if err != nil {
+		return Person{Refresh: token.RefreshToken}, err
+	}
+	return person, nil
+}
+
+// refreshed reads what the provider states about the subject with a new token.
+func (p *Provider) refreshed(ctx context.Context, d *discovery, token *oauth2.Token, subject string) (person Person, err error) {
+	id := &oidc.IDToken{Subject: subject}
 	if raw, _ := token.Extra("id_token").(string); raw != "" {
 		if id, err = p.verify(ctx, d, raw, token.AccessToken); err != nil {
 			return Person{}, err
@@ -184,8 +194,6 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 		if id.Subject != subject {
 			return Person{}, fmt.Errorf("refresh: the id_token is for subject %.100q, want %.100q", id.Subject, subject)
 		}
-	} else {
-		id = &oidc.IDToken{Subject: subject}
 	}
 	return p.person(ctx, d, id, token)
 }
