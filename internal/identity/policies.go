@@ -187,7 +187,11 @@ func (k *Keys) PolicyNames(targets ...access.Target) []string {
 }
 
 // TargetsOf returns the targets whose policies apply to a key or to temporary credentials.
-func (k *Keys) TargetsOf(key AccessKey) []access.Target { return k.targetsOf(&key) }
+func (k *Keys) TargetsOf(key AccessKey) []access.Target {
+	k.sessions.mu.RLock()
+	defer k.sessions.mu.RUnlock()
+	return k.targetsOf(&key)
+}
 
 // SessionsOf returns the temporary credentials with an ARN that were recently used on this node.
 func (k *Keys) SessionsOf(arn string) (all []AccessKey) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,4 +78,28 @@ func TestCredentialsOfAPersonHaveAnotherVersion(t *testing.T) {
 			t.Errorf("with the other version: %v", err)
 		}
 	}
+}
+
+// Access can be explained while people sign in and out. The race detector watches.
+func TestTargetsWhilePeopleSignIn(t *testing.T) {
+	x := newIssuer(t)
+	x.ChangeSignIns(map[string]SignIn{"signin-1": {access.Roles(ReadOnly), []string{"dev"}}}, nil)
+	key, err := x.With(x.issueTo("signin-1", ReadOnly).pair())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	others.Go(func() {
+		for range 1000 {
+			x.ChangeSignIns(map[string]SignIn{"signin-2": {access.Roles(ReadOnly), nil}}, nil)
+			x.ChangeSignIns(nil, []string{"signin-2"})
+		}
+	})
+	want := []access.Target{{Kind: access.RoleTarget, Name: "readonly"}, {Kind: access.GroupTarget, Name: "dev"}}
+	for range 1000 {
+		if got := x.TargetsOf(key); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+	others.Wait()
 }
