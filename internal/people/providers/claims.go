@@ -36,7 +36,7 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 	if (!found || name == "") && d.UserInfoEndpoint() != "" {
 		info, err := d.UserInfo(oidc.ClientContext(ctx, p.client), oauth2.StaticTokenSource(token))
 		if err != nil {
-			return Person{}, fmt.Errorf("userinfo: %w", err)
+			return Person{}, fmt.Errorf("%w: userinfo: %w", ErrUnreachable, err)
 		}
 		if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2: otherwise it may belong to another person
 			return Person{}, fmt.Errorf("userinfo: it is about subject %.100q, want %.100q", info.Subject, id.Subject)

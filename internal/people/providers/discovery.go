@@ -42,7 +42,7 @@ func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 			select {
 			case <-wait:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, fmt.Errorf("%w: discovery of %s: %w", ErrUnreachable, p.Issuer, ctx.Err())
 			}
 		case p.failed != nil && now.Sub(p.failedAt) < discoveryPause:
 			defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 				p.found, p.failed = found, nil
 			} else {
 				err = fmt.Errorf("%w: discovery of %s: %w", ErrUnreachable, p.Issuer, err)
-				p.failed, p.failedAt = err, now
+				p.failed, p.failedAt = err, p.now() // the discovery may have taken longer than the pause
 			}
 			p.discovering = nil
 			found = p.found

@@ -103,3 +103,48 @@ func TestAttackLogoutFlood(t *testing.T) {
 		t.Error("a logout by a key that was withdrawn a day ago is taken")
 	}
 }
+
+// Keys that could not be fetched say nothing about a logout token, neither to the request that has fetched them nor to others soon after it.
+func TestLogoutsWhileTheKeysCannotBeFetched(t *testing.T) {
+	real := providertest.New(t)
+	var down atomic.Bool
+	asks, answer := make(chan struct{}, 1), make(chan struct{})
+	real.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/keys" || !down.Load() {
+			return false
+		}
+		asks <- struct{}{}
+		<-answer
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
+	p, ahead := only(t, real), time.Duration(0)
+	p.now = func() time.Time { return time.Now().Add(ahead) }
+	logout := func(id string) error {
+		now := p.now().Unix()
+		_, err := p.Logout(t.Context(), real.Signed(map[string]any{"iss": real.URL, "aud": real.ClientID, "iat": now, "exp": now + 120, "jti": id, "sub": "ann", "events": map[string]any{logoutEvent: map[string]any{}}}))
+		return err
+	}
+	down.Store(true)
+	done := make(chan error, 2)
+	go func() { done <- logout("a") }()
+	<-asks
+	go func() { done <- logout("b") }()
+	for len(p.logouts) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	close(answer)
+	for range 2 {
+		if err := <-done; !errors.Is(err, ErrUnreachable) {
+			t.Errorf("a logout at the same time: %v, want ErrUnreachable", err)
+		}
+	}
+	if err := logout("c"); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("a logout soon after: %v, want ErrUnreachable", err)
+	}
+	down.Store(false)
+	ahead += logoutKeysEvery
+	if err := logout("c"); err != nil {
+		t.Errorf("the repeated logout: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type logoutKeys struct {
 	mu       sync.Mutex
 	all      []jose.JSONWebKey // replaced as a whole
 	asked    time.Time
+	failed   error         // of the last fetch
 	fetching chan struct{} // closed when the current fetch ends; nil: none is running
 }
 
@@ -46,7 +48,7 @@ func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok 
 	return nil, false
 }
 
-// renew fetches the keys, or waits for a running fetch. It fails if the last fetch was less than logoutKeysEvery ago.
+// renew fetches the keys, or waits for a running fetch. It fails if the last fetch was less than logoutKeysEvery ago, with the error of that fetch if it failed.
 func (k *logoutKeys) renew(ctx context.Context) error {
 	now := k.p.now()
 	k.mu.Lock()
@@ -56,13 +58,15 @@ func (k *logoutKeys) renew(ctx context.Context) error {
 		k.mu.Unlock()
 		select {
 		case <-fetching:
-			return nil
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.failed
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w: its keys: %w", ErrUnreachable, ctx.Err())
 		}
 	case !k.asked.IsZero() && now.Sub(k.asked) < logoutKeysEvery:
-		k.mu.Unlock()
-		return errNoKey
+		defer k.mu.Unlock()
+		return cmp.Or(k.failed, errNoKey)
 	}
 	k.asked, k.fetching = now, make(chan struct{})
 	k.mu.Unlock()
@@ -75,7 +79,7 @@ func (k *logoutKeys) renew(ctx context.Context) error {
 		k.all = keys.Keys
 	}
 	close(k.fetching)
-	k.fetching = nil
+	k.fetching, k.failed = nil, err
 	return err
 }
 

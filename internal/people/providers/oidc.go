@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -268,11 +269,17 @@ func checkKeySize(verified string) error {
 	return tokenkeys.CheckKeySize(token)
 }
 
+// withoutKeys begins the verifier's error for a token whose keys cannot be fetched. The verifier keeps only the text of the cause.
+const withoutKeys = "failed to verify signature: fetching keys"
+
 func (p *Provider) verify(ctx context.Context, d *discovery, raw, accessToken string) (*oidc.IDToken, error) {
 	verifier := d.VerifierContext(oidc.ClientContext(ctx, p.client), &oidc.Config{
 		ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return p.now().Add(-leeway) }, // which the check of exp subtracts; nbf has a leeway of 5 minutes
 	})
 	id, err := verifier.Verify(ctx, raw)
+	if err != nil && strings.HasPrefix(err.Error(), withoutKeys) {
+		return nil, fmt.Errorf("%w: id_token: %w", ErrUnreachable, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("id_token: %w", err)
 	}
