@@ -91,10 +91,11 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 	place := []string{"fleet_id", p.fleet, "location", p.location}
 	at := func(more ...string) []string { return slices.Concat(place, more) }
 	var e exposition
-	waittest.Until(t, "the second server to be free", func() bool {
+	waittest.Until(t, "the second server to be free, and the requests to be counted", func() bool {
 		e = s.exposition(t)
 		free, _ := e.value("muster_server_processes_available", place...)
-		return free == 1
+		ready, _ := e.value("muster_calls_total", "door", "game_servers", "operation", "ActivateServerProcess", "outcome", "ok") // counted after the answer
+		return free == 1 && ready == 2
 	})
 
 	e.expect(t, 1, "muster_game_sessions", at("status", "ACTIVE")...)

@@ -260,10 +260,11 @@ func TestStudioIsTold(t *testing.T) {
 		ann.call("Party.SetReady", object{"ready": i%2 == 0})
 	}
 	waittest.Until(t, "the webhook fails", func() bool { return backend.is(true) > 0 })
-	list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
-	if x := object(list[0].(map[string]any)); x.at("failures") == nil || !strings.Contains(x.text("last_error"), "did not accept the last message") || x.text("subscription_id") != made.text("subscription_id") {
-		t.Errorf("the list: %v", x)
-	}
+	waittest.Until(t, "the list to tell of the failure", func() bool {
+		list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
+		x := object(list[0].(map[string]any))
+		return x.at("failures") != nil && strings.Contains(x.text("last_error"), "did not accept the last message") && x.text("subscription_id") == made.text("subscription_id")
+	})
 	s.kill()
 	s.start()
 	ann.call("Party.DisbandParty", object{})
