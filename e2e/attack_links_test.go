@@ -97,14 +97,13 @@ func TestAttackTakeoverWithoutCredentials(t *testing.T) {
 func TestAttackOldSignature(t *testing.T) {
 	t.Parallel()
 	p, _, keyID, secret := productionPlace(t)
-	now := time.Now().UTC()
-	victim, err := p.link("victim", p.signs(keyID, secret, now))
+	victim, err := p.link("victim", p.signs(keyID, secret, time.Now().UTC()))
 	must(t, err)
 	must(t, victim.Activate(t.Context(), 7777))
 	for _, off := range []time.Duration{-26 * time.Minute, -3 * time.Hour, -14 * time.Hour, 16 * time.Minute, 14 * time.Hour} {
 		for _, language := range []string{"Go", "Cpp", "CSharp"} {
 			for _, process := range []string{"victim", "new"} {
-				_, err := p.link(process, func(o *linkclient.Options) { o.SDKLanguage = language }, p.signs(keyID, secret, now.Add(off)))
+				_, err := p.link(process, func(o *linkclient.Options) { o.SDKLanguage = language }, p.signs(keyID, secret, time.Now().UTC().Add(off)))
 				linkRefused(t, fmt.Sprintf("%s as %s, signed %s from now", process, language, off), err)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // The AWS CLI reads the kept metrics, as an operator of fleets in the cloud does.
@@ -26,17 +28,10 @@ func TestMetricsWithAWSCLI(t *testing.T) {
 	}
 	began := time.Now()
 	dimension := "Name=FleetId,Value=" + p.fleet
-	for ended := began.Add(time.Minute); ; { // each round lets a minute end
-		s.advance(time.Minute)
-		listed := ask("list-metrics", "--namespace", "AWS/GameLift", "--metric-name", "ActiveServerProcesses", "--dimensions", dimension)
-		if listed.count("Metrics") == 2 { // of the fleet, and of its location
-			break
-		}
-		if time.Now().After(ended) {
-			t.Fatalf("no metrics of the fleet are listed: %v", listed)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	waittest.Until(t, "the metrics of the fleet and of its location to be listed", func() bool {
+		s.advance(time.Minute) // each round lets a minute end
+		return ask("list-metrics", "--namespace", "AWS/GameLift", "--metric-name", "ActiveServerProcesses", "--dimensions", dimension).count("Metrics") == 2
+	})
 	from, to := began.Add(-time.Hour).UTC().Format(time.RFC3339), began.Add(24*time.Hour).UTC().Format(time.RFC3339)
 	old := ask("get-metric-statistics", "--namespace", "AWS/GameLift", "--metric-name", "ActiveServerProcesses", "--dimensions", dimension,
 		"--start-time", from, "--end-time", to, "--period", "86400", "--statistics", "Maximum")

@@ -64,7 +64,7 @@ func TestClusterRecoverInterrupted(t *testing.T) {
 		if err == nil {
 			t.Error("an interrupted command succeeds")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the command waits for an answer after an interrupt")
 		must(t, cmd.Process.Kill())
 	}

@@ -181,11 +181,13 @@ func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 			connections.Add(1)
 		}
 	}})
-	request := func() error {
+	id, secret := s.key("readonly")
+	request := func() error { // with a key: a connection without a credential ends after a minute
 		r, err := http.NewRequestWithContext(traced, http.MethodGet, "https://"+s.address+"/healthz", nil)
 		if err != nil {
 			return err
 		}
+		r.SetBasicAuth(id, secret)
 		answer, err := kept.Do(r)
 		if err == nil {
 			_, err = io.Copy(io.Discard, answer.Body) // otherwise the connection would not be reused

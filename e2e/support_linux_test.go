@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // bundleAt returns the files of a support bundle by name.
@@ -120,7 +119,7 @@ func TestSupportBundleOfASilentDisk(t *testing.T) {
 	t.Parallel()
 	data, out := t.TempDir(), filepath.Join(t.TempDir(), "bundle.tar.gz")
 	must(t, syscall.Mkfifo(filepath.Join(data, "service.json"), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, musterBinary, "support-bundle", "--data", data, "--listen", "127.0.0.1:1", "--out", out)
 	cmd.Env = cleanEnvironment()
