@@ -200,6 +200,7 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 	if err != nil {
 		return nil, d.wrong(w, r, plainly(err), wrongPasskey)
 	}
+	var unread error // why the person cannot be looked up
 	found, credential, err := d.passkeys.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
 		if len(handle) != len(people.ID{}) {
 			return nil, errors.New("the user handle is not from this service")
@@ -207,12 +208,16 @@ func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte
 		x, ok, err := d.person(r.Context(), people.ID(handle).String())
 		switch {
 		case err != nil:
+			unread = err
 			return nil, err
 		case !ok:
 			return nil, errors.New("there is no such person")
 		}
 		return &user{x}, nil
 	}, session, answer)
+	if unread != nil {
+		return nil, unread
+	}
 	if err != nil {
 		return nil, d.wrong(w, r, plainly(err), wrongPasskey)
 	}
