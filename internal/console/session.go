@@ -216,8 +216,9 @@ func (d *Door) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 	if d.ownPage(r) {
 		http.SetCookie(w, d.cookie(r, "", -1))
-		if d.config.People != nil {
-			d.config.People.SignOut(w, r)
+		if d.config.People != nil && d.config.People.SignOut(w, r) != nil {
+			d.write(w, r, http.StatusServiceUnavailable, &content{Title: "Sign out", page: "refusal", Data: people.NotEnded}, identity.AccessKey{})
+			return
 		}
 	}
 	http.Redirect(w, r, Prefix+"/sign-in", http.StatusSeeOther)

@@ -332,8 +332,12 @@ func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 		d.writeSignIn(w, r, http.StatusForbidden, "/", "Another site's page sent this form.")
 		return
 	}
-	d.SignOut(w, r)
-	d.SignIn(w, r, r.URL.Query().Get("back"))
+	back := r.URL.Query().Get("back")
+	if d.SignOut(w, r) != nil {
+		d.writeSignIn(w, r, http.StatusServiceUnavailable, backOf(back), NotEnded)
+		return
+	}
+	d.SignIn(w, r, back)
 }
 
 // OwnPage reports whether a page of this service sent a form. Current browsers state that in a header that pages cannot set.

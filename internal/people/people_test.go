@@ -265,6 +265,40 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
+// A sign-out ends the session even if its browser does not wait for the answer. If the session cannot be ended, the page says so.
+func TestSignOutOfABrowserThatLeaves(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	ctx, leave := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, "POST", x.base()+"/signin/out", nil)
+	r.Header.Set("Origin", x.base())
+	u, _ := url.Parse(x.base())
+	for _, c := range b.client.Jar.Cookies(u) {
+		r.AddCookie(c)
+	}
+	leave()
+	if x.Door.ServeHTTP(httptest.NewRecorder(), r); x.goesOn(id) {
+		t.Errorf("the session goes on\n%s", x.log)
+	}
+
+	b.get("/signin/start/studio?back=/")
+	if err := x.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, _ = http.NewRequest("POST", x.base()+"/signin/out", nil)
+	r.Header.Set("Origin", x.base())
+	answer, err := b.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if page, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), "could not end the sign-in") || b.session() != "" {
+		t.Errorf("a sign-out that failed: %d %s", answer.StatusCode, page)
+	}
+}
+
 // A flood of requests with the cookie of an ended session does not become a flood of requests to the leader.
 func TestLooksForSessionsAreBounded(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)

@@ -122,15 +122,22 @@ func (d *Door) SignIn(w http.ResponseWriter, r *http.Request, back string) {
 // SignInPath returns the path of that page.
 func SignInPath(back string) string { return Path + "?back=" + url.QueryEscape(backOf(back)) }
 
-// SignOut ends the session of a browser, if it has one. The caller has checked OwnPage.
-func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {
-	if p, ok := d.Browser(r); ok {
-		ctx := audit.With(r.Context(), d.origin(r, p.Holder(), "SignOut"))
-		if err := d.End(ctx, p.SignIn, people.SignedOut); err != nil {
-			d.log.Error("a sign-out failed: the session stays valid until it expires", "session", p.SignIn, "error", err)
-		}
-	}
+// NotEnded tells a person that SignOut has failed.
+const NotEnded = "This browser is signed out, but the service could not end the sign-in: programs that use it, such as the AWS CLI, stay signed in until it expires. An administrator can end it."
+
+// SignOut ends the session of a browser, if it has one, also if the browser does not wait for the answer. The caller has checked OwnPage. After an error, the browser no longer has the
+// session, which continues.
+func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, d.cookie(r, sessionCookie, "", -1))
+	p, ok := d.Browser(r)
+	if !ok {
+		return nil
+	}
+	err := d.End(audit.With(context.WithoutCancel(r.Context()), d.origin(r, p.Holder(), "SignOut")), p.SignIn, people.SignedOut)
+	if err != nil {
+		d.log.Error("a sign-out failed: the session stays valid until it expires", "session", p.SignIn, "error", err)
+	}
+	return err
 }
 
 // End ends a session. When it returns, this node refuses all credentials and tokens of the session; other nodes do so within a second. The context has the origin for the audit log.

@@ -751,3 +751,17 @@ func TestAttackSignInFloods(t *testing.T) {
 		t.Errorf("another person at the same address: %d", answer.StatusCode)
 	}
 }
+
+// A sign-out ends the session even if its client does not wait for the answer.
+func TestLogoutOfAClientThatLeaves(t *testing.T) {
+	x := newDesk(t)
+	id, secret := x.register(nil)
+	tokens := x.want("", "/token", object{"clientId": id, "clientSecret": secret, "grantType": codeGrant, "code": x.code(id), "redirectUri": "http://127.0.0.1:4321/oauth/callback", "codeVerifier": verifier})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, "POST", "/logout", nil)
+	r.Header.Set(tokenHeader, tokens["accessToken"].(string))
+	if x.door.ServeHTTP(httptest.NewRecorder(), r); x.isLive("ann") {
+		t.Error("the session goes on")
+	}
+}

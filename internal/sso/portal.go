@@ -1,6 +1,7 @@
 package sso
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -158,7 +159,8 @@ func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem
 
 // logout ends the sign-in session, as AWS does: all tokens and temporary credentials derived from it, and the browser's sign-in.
 func (d *Door) logout(r *http.Request, person *Person) (any, *problem) {
-	if err := d.config.People.End(r.Context(), d.origin(r, person, "Logout"), person.SignIn, SignedOut); err != nil {
+	ctx := context.WithoutCancel(r.Context()) // the sign-in ends even if the client leaves
+	if err := d.config.People.End(ctx, d.origin(r, person, "Logout"), person.SignIn, SignedOut); err != nil {
 		return nil, d.failure("Logout", failed, err)
 	}
 	return struct{}{}, nil
