@@ -47,7 +47,8 @@ func clusterAction(do string, a action, before, behind, effect string) *action {
 	}
 	a.command = func(f *form) string { return terminal("muster cluster " + do + " " + shellWord(f.ID)) }
 	a.do = func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
-		if _, err := d.config.Cluster.Change(audit.Without(ctx), node.Change{Do: do, Node: f.ID}); err != nil {
+		// The leader makes the change even if the browser leaves, and only its answer says that the audit log must have it.
+		if _, err := d.config.Cluster.Change(audit.Without(context.WithoutCancel(ctx)), node.Change{Do: do, Node: f.ID}); err != nil {
 			return "", err
 		}
 		d.config.Audit.Record(ctx, "node", f.ID)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type three struct {
 	status  node.Status
 	away    bool // no leader answers
 	changes []node.Change
+	asked   func() // before a change is answered; nil: nothing happens
 }
 
 func newThree() *three {
@@ -48,6 +50,12 @@ func (c *three) Change(ctx context.Context, change node.Change) (node.Status, er
 			return node.Status{}, domain.Refuse(domain.Invalid, "commands of the change would be recorded beside it")
 		}
 		c.changes = append(c.changes, change)
+		if c.asked != nil {
+			c.asked()
+		}
+		if err := ctx.Err(); err != nil { // the leader makes the change, and its answer is lost
+			return node.Status{}, err
+		}
 	}
 	answer := c.status
 	answer.By = answer.Leader
@@ -129,6 +137,26 @@ func TestClusterActions(t *testing.T) {
 	c.away = true
 	c.mu.Unlock()
 	x.wantPage(send("hand-over/n2", "n2", "again"), http.StatusServiceUnavailable, "cannot answer for the cluster")
+}
+
+// A change is in the audit log even if the browser does not wait for the answer.
+func TestClusterChangeOfABrowserThatLeaves(t *testing.T) {
+	x, c := clustered(t)
+	x.config.Audit = audit.NewLog(x.engine, t.TempDir(), x.engine.Now, x.log)
+	t.Cleanup(x.config.Audit.Close)
+	admin := x.signedInAs("ADMIN")
+	form := url.Values{"seen": {x.seen(x.get(Prefix+"/do/remove-node/n3", admin))}, "confirm": {"n3"}, "reason": {"its disk is gone"}}
+	ctx, leave := context.WithCancel(t.Context())
+	c.asked = leave
+	r := httptest.NewRequestWithContext(ctx, "POST", Prefix+"/do/remove-node/n3", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.AddCookie(admin)
+	x.ServeHTTP(httptest.NewRecorder(), r)
+	if len(c.changes) != 1 || ctx.Err() == nil {
+		t.Fatalf("the changes are %+v", c.changes)
+	}
+	x.wantAudit(0, audit.Document{Who: "ADMIN", Door: audit.DoorConsole, Address: "192.0.2.1", What: "remove-node", Reason: "its disk is gone", Outcome: "done"})
 }
 
 // A page that ticks is told to fetch itself again although nothing has changed, and the answer is not a cached one.

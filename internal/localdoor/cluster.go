@@ -70,7 +70,8 @@ func (d *Door) change(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Change(audit.Without(ctx), in.Change)
+	// The leader makes the change even if the command is interrupted, and only its answer says that the audit log must have it.
+	s, err := c.Change(audit.Without(context.WithoutCancel(ctx)), in.Change)
 	d.config.Audit.Refused(ctx, err)
 	if err == nil && in.Do != node.Look {
 		d.config.Audit.Record(ctx, "node", in.Node)
