@@ -261,6 +261,9 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 // problem returns the text for the form about an error, and its status; ok is false if a person cannot do anything about the error.
 func (d *Door) problem(err error) (status int, text string, ok bool) {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
+		if refused.Reason == domain.Overloaded {
+			return http.StatusServiceUnavailable, refused.Detail, true
+		}
 		return http.StatusUnprocessableEntity, refused.Detail, true
 	}
 	refused, ok := errors.AsType[apiRefusal](err)
@@ -281,6 +284,9 @@ func (d *Door) problem(err error) (status int, text string, ok bool) {
 // refusalCode returns the audit log's name for a refusal caused by the person; empty: err is not such a refusal.
 func refusalCode(err error) string {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
+		if refused.Reason == domain.Overloaded {
+			return ""
+		}
 		return refused.Reason.String()
 	}
 	if refused, ok := errors.AsType[apiRefusal](err); ok && refused.ErrorCode() != codeThrottling && refused.ErrorCode() != codeInternal && refused.ErrorCode() != codeUnavailable {

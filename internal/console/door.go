@@ -194,6 +194,8 @@ func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 		status, text = http.StatusForbidden, why.Error()
 	case ok && refused.Reason == domain.NotFound:
 		status, text = http.StatusNotFound, refused.Detail
+	case ok && refused.Reason == domain.Overloaded:
+		status, text = http.StatusServiceUnavailable, refused.Detail
 	case ok:
 		status, text = http.StatusBadRequest, refused.Detail
 	case errors.Is(err, engine.ErrStopped), errors.Is(err, engine.ErrNotLeading):
