@@ -3,6 +3,7 @@ package playerapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -24,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/waittest"
 )
 
@@ -194,9 +197,85 @@ func TestLostStreamIsReported(t *testing.T) {
 	waittest.Until(x, "the stream has ended", func() bool { return x.door.streams.Count() == 0 })
 	time.Sleep(50 * time.Millisecond) // the report is refused
 	close(release)
-	waittest.Until(x, "the player is offline", func() (offline bool) {
-		_ = x.door.state.ReadHere(t.Context(), func(v *cell.View) error {
-			now, _ := v.FlowOf("anna", x.door.state.Instant())
+	x.becomesOffline("anna")
+}
+
+// A player whose stream was replaced by one that the core could not attach is offline after both have ended.
+func TestLostStreamAfterRefusedAttach(t *testing.T) {
+	var behind atomic.Pointer[func()] // called by the next attach before its command
+	x := newLobbyWith(t, engine.Config{QueueMax: 2}, func(c *Config) {
+		c.Node = func() (none domain.UUID) {
+			if f := behind.Swap(nil); f != nil {
+				(*f)()
+			}
+			return none
+		}
+	})
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	token := x.login("anna")
+	first := x.stream(server, token)
+	waittest.Until(x, "the client is greeted", func() bool { return len(first.messages) > 0 })
+
+	release, reading := make(chan struct{}), make(chan struct{})
+	behind.Store(new(func() {
+		go func() {
+			_ = x.door.state.ReadHere(context.WithoutCancel(t.Context()), func(*cell.View) error { close(reading); <-release; return nil })
+		}()
+		<-reading // the engine decides nothing
+		for now, most := x.door.state.Waiting(); now < most; now, most = x.door.state.Waiting() {
+			x.setAttributes("ben")
+			time.Sleep(time.Millisecond)
+		}
+	}))
+	second := x.stream(server, token)
+	if code := <-second.code; code != socket.Draining {
+		t.Errorf("the second stream was closed with %d, want %d", code, socket.Draining)
+	}
+	if code := <-first.code; code != socket.Superseded {
+		t.Errorf("the first stream was closed with %d, want %d", code, socket.Superseded)
+	}
+	close(release)
+	x.becomesOffline("anna")
+}
+
+// A player whose stream ends while a drain fails is offline afterwards.
+func TestLostStreamInFailedDrain(t *testing.T) {
+	var short atomic.Pointer[func() error]
+	x := newLobbyWith(t, engine.Config{Short: func() error {
+		if f := short.Load(); f != nil {
+			return (*f)()
+		}
+		return nil
+	}}, nil)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	anna, ben := x.stream(server, x.login("anna")), x.stream(server, x.login("ben"))
+	for _, s := range []*streamed{anna, ben} {
+		waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
+	}
+	short.Store(new(func() error {
+		if x.door.streams.Draining() == nil {
+			return nil
+		}
+		anna.drop()
+		waittest.Until(x, "the stream has ended", func() bool { return x.door.streams.Count() == 1 })
+		return errors.New("the disk is full")
+	}))
+	if _, err := x.door.streams.SendAway(t.Context(), time.Second, time.Hour); !domain.IsRefused(err, domain.Overloaded) {
+		t.Fatalf("the drain: %v", err)
+	}
+	x.becomesOffline("anna")
+	if n := x.door.streams.Count(); n != 1 {
+		t.Errorf("%d streams are open, want 1", n)
+	}
+}
+
+func (x *lobby) becomesOffline(player string) {
+	x.Helper()
+	waittest.Until(x, player+" is offline", func() (offline bool) {
+		_ = x.door.state.ReadHere(x.Context(), func(v *cell.View) error {
+			now, _ := v.FlowOf(player, x.door.state.Instant())
 			offline = now.Presence == flow.Offline
 			return nil
 		})

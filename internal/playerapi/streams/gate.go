@@ -2,6 +2,8 @@ package streams
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,18 +68,38 @@ func (x *Streams) Draining() *problem.Problem {
 func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (closed int, err error) {
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
-	was := x.gate.shut(after) // from here on no client is admitted, and the end of a stream does not make its player absent
+	was, all := x.shut(after)
 	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()}); err != nil {
 		if was == 0 {
-			x.gate.open()
+			x.reopen(all)
 		}
 		return 0, err
 	}
-	all := x.all()
+	all = x.all()
 	for _, s := range all {
 		s.sayBye(after)
 	}
 	return len(all), nil
+}
+
+// shut shuts the gate. From here on no client is admitted, and the end of a stream, of which shut returns those that are open, does not make its player
+// absent.
+func (x *Streams) shut(after time.Duration) (was time.Duration, all []*stream) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.gate.shut(after), slices.Collect(maps.Values(x.players))
+}
+
+// reopen opens the gate after the players could not be sent away, and reports those of all streams that have ended meanwhile.
+func (x *Streams) reopen(all []*stream) {
+	x.gate.open()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, s := range all {
+		if x.players[s.player] != s {
+			x.lose(s)
+		}
+	}
 }
 
 // Readmit admits clients again.

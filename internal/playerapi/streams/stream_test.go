@@ -148,13 +148,13 @@ func TestLateAttachOfAnEarlierLogin(t *testing.T) {
 		return &stream{of: x, number: uint64(epoch), player: "ann", session: flow.LoginSessionID(objects.NewID()), epoch: epoch, conn: ours}
 	}
 	early, late := made(1), made(2)
-	if code := x.enter(late); code != 0 {
+	if _, code := x.enter(late); code != 0 {
 		t.Fatalf("refused with %d", code)
 	}
-	if code := x.enter(early); code != socket.Replaced || late.closed {
+	if _, code := x.enter(early); code != socket.Replaced || late.closed {
 		t.Errorf("the earlier one: %d, want %d; the later one is closed: %t", code, socket.Replaced, late.closed)
 	}
-	if code := x.enter(made(3)); code != 0 || !late.closed {
+	if _, code := x.enter(made(3)); code != 0 || !late.closed {
 		t.Errorf("a later one: %d; the one before it is closed: %t", code, late.closed)
 	}
 }

@@ -99,14 +99,20 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
 	turn.Lock()
 	defer turn.Unlock()
-	if code = x.enter(s); code != 0 {
+	old, code := x.enter(s)
+	if code != 0 {
 		return code
 	}
 	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after, Node: s.node}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
 		_, refused := errors.AsType[*domain.Refusal](err)
-		if x.leave(s) && !refused { // the core may have attached it
-			x.lose(s)
+		if x.leave(s) {
+			if old != nil { // it is closed, and the core may still have it
+				x.lose(old)
+			}
+			if !refused { // the core may have attached it
+				x.lose(s)
+			}
 		}
 		return closeCodeOf(err)
 	}
@@ -125,18 +131,19 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	return 0
 }
 
-// enter registers a stream and replaces an earlier one of the player. From now on the stream gathers events. A code other than 0 refuses it.
-func (x *Streams) enter(s *stream) (code uint16) {
+// enter registers a stream and replaces an earlier one of the player, which it returns. From now on the stream gathers events. A code other than 0
+// refuses it.
+func (x *Streams) enter(s *stream) (old *stream, code uint16) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, away := x.gate.away(); away || x.closed {
-		return socket.Draining
+		return nil, socket.Draining
 	}
-	old := x.players[s.player]
+	old = x.players[s.player]
 	switch {
 	case old == nil:
 	case old.epoch > s.epoch: // a later login came before this stream arrived
-		return socket.Replaced
+		return nil, socket.Replaced
 	case old.session == s.session:
 		old.close(socket.Superseded)
 	default:
@@ -146,7 +153,7 @@ func (x *Streams) enter(s *stream) (code uint16) {
 	x.put(s)
 	x.sessions[s.session] = s
 	x.metrics.open.Set(float64(len(x.players)))
-	return 0
+	return old, 0
 }
 
 // put makes a stream the present one of its player. The caller holds mu.
