@@ -68,12 +68,7 @@ func (x *chaos) wrongClock(victim *clusterNode, r *rand.Rand) error {
 		return err
 	}
 	for _, next := range []*clusterNode{well, victim} { // the office moves between clocks that are apart
-		if x.c.leader() == next {
-			continue
-		}
-		if _, err := well.try("cluster", "hand-over", next.id); err != nil {
-			return err
-		}
+		x.lead(next, well)
 	}
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		at, err := state(short, r.IntN(len(api)))

@@ -76,18 +76,14 @@ var faults = []fault{
 		return nil
 	}},
 	{"the leader's disk is slow", func(x *chaos, _ *rand.Rand) error {
-		if err := x.lead(x.c.nodes[0]); err != nil {
-			return err
-		}
+		x.lead(x.c.nodes[0], x.c.nodes[0])
 		x.c.disk.Slow(150 * time.Millisecond)
 		time.Sleep(faultLasts)
 		x.c.disk.Slow(0)
 		return nil
 	}},
 	{"the leader's disk is full", func(x *chaos, _ *rand.Rand) error {
-		if err := x.lead(x.c.nodes[0]); err != nil {
-			return err
-		}
+		x.lead(x.c.nodes[0], x.c.nodes[0])
 		x.c.disk.Fill(true)
 		time.Sleep(faultLasts)
 		x.c.disk.Fill(false)
@@ -106,9 +102,8 @@ var faults = []fault{
 	{"all addresses change at once", func(x *chaos, r *rand.Rand) error { return x.move(r) }},
 	{"hand-overs", func(x *chaos, r *rand.Rand) error {
 		for range 3 {
-			if err := x.lead(x.follower(r)); err != nil {
-				return err
-			}
+			f := x.follower(r)
+			x.lead(f, f)
 			time.Sleep(300 * time.Millisecond)
 		}
 		return nil
@@ -178,13 +173,16 @@ func (x *chaos) move(r *rand.Rand) error {
 	return nil
 }
 
-// lead makes a node the leader.
-func (x *chaos) lead(n *clusterNode) error {
-	if x.c.leader() == n {
-		return nil
-	}
-	_, err := n.try("cluster", "hand-over", n.id)
-	return err
+// lead makes a node the leader by a command on a node's machine, and tries again while the cluster is too busy.
+func (x *chaos) lead(n, by *clusterNode) {
+	x.t.Helper()
+	waittest.Until(x.t, fmt.Sprintf("node %d to lead", n.no+1), func() bool {
+		if x.c.leader() == n {
+			return true
+		}
+		_, err := by.try("cluster", "hand-over", n.id)
+		return err == nil
+	})
 }
 
 // epoch plays one fault under load.

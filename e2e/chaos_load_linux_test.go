@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // chaos is a cluster under load, with its clients' knowledge and the contradictions to it.
@@ -131,13 +132,20 @@ func (x *chaos) open(epoch int) (games []*openSession) {
 	}
 	for i := range chaosGames {
 		at := rand.IntN(len(x.api))
-		out, err := untilAnswered(ctx, func(ctx context.Context) (*gamelift.CreateGameSessionOutput, error) {
-			return x.api[at].CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
-				FleetId: &x.fleet, Location: &x.location, MaximumPlayerSessionCount: aws.Int32(chaosSeats), IdempotencyToken: aws.String(fmt.Sprintf("game-%d-%d", epoch, i)),
+		id := ""
+		waittest.Until(x.t, "a free server process", func() bool { // a heartbeat is answered before its node has reported the health
+			out, err := untilAnswered(ctx, func(ctx context.Context) (*gamelift.CreateGameSessionOutput, error) {
+				return x.api[at].CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
+					FleetId: &x.fleet, Location: &x.location, MaximumPlayerSessionCount: aws.Int32(chaosSeats), IdempotencyToken: aws.String(fmt.Sprintf("game-%d-%d", epoch, i)),
+				})
 			})
+			if isError[*types.FleetCapacityExceededException](err) {
+				return false
+			}
+			must(x.t, err)
+			id = *out.GameSession.GameSessionId
+			return true
 		})
-		must(x.t, err)
-		id := *out.GameSession.GameSessionId
 		next := (at + 1) % len(x.api)
 		if got, err := x.api[next].DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: &id}); err != nil || len(got.GameSessions) != 1 {
 			x.finding("game session %s was acknowledged by node %d, and node %d answers %v", id, at+1, next+1, err)
