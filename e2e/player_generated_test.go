@@ -16,8 +16,8 @@ func TestGeneratedPlayerClients(t *testing.T) {
 	t.Parallel()
 	needModules(t)
 	p := startService(t, "--player-flow").prepare()
-	p.queue("cup")
-	p.duels("duel")
+	p.queue("duel")
+	p.matchOf("duel", "40") // more players than exist, so that those of the three clients are not matched with each other
 	for name, story := range map[string]func(t *testing.T, url string){
 		"TypeScript": playInTypeScript, "Go": playInGo, "CSharp": playInCSharp,
 	} {
