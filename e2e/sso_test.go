@@ -79,6 +79,9 @@ func newPerson(t *testing.T) *workplace {
 	x.freshBrowser()
 	x.opener = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		at := r.URL.Query().Get("url")
+		x.mu.Lock()
+		x.opened = append(x.opened, at) // before the visit, with which the program may end
+		x.mu.Unlock()
 		if x.before != nil {
 			x.before()
 			x.before = nil
@@ -89,7 +92,7 @@ func newPerson(t *testing.T) *workplace {
 		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.opened, x.failed = append(x.opened, at), errors.Join(x.failed, err)
+		x.failed = errors.Join(x.failed, err)
 	}))
 	t.Cleanup(x.opener.Close)
 	must(t, os.WriteFile(filepath.Join(x.home, "open"), []byte("#!/bin/sh\nexec curl -s -o /dev/null --max-time 240 --get --data-urlencode \"url=$1\" "+x.opener.URL+"\n"), 0o700)) // BROWSER is a list with colons between
