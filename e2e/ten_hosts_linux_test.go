@@ -17,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -105,7 +104,7 @@ func startRacks(t *testing.T, hosts int) *racks {
 // muster runs a command on the machine of the service.
 func (r *racks) muster(args ...string) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, musterBinary, args...)
 	cmd.Env = r.env
@@ -291,7 +290,7 @@ func (r *racks) play(id, player string) {
 	must(r.t, err)
 	p := seat.PlayerSession
 	out := r.muster("arena-client", "-address", net.JoinHostPort(*p.IpAddress, fmt.Sprint(*p.Port)), "-player-session", *p.PlayerSessionId, "-name", player,
-		"-script", "say hello; wait said; leave")
+		"-script", "say hello; wait said; leave", "-timeout", patience.String())
 	if !strings.Contains(out, "said "+player+": hello") {
 		r.t.Errorf("%s played: %s", player, out)
 	}
