@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // managed makes a build and a fleet of it, with a custom location beside its home.
@@ -110,9 +111,9 @@ func TestCapacityOfAFleetOfABuild(t *testing.T) {
 	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, Location: aws.String("custom-x"), MaxSize: aws.Int32(6)})
 	refused(t, err, "NotFoundException")
 	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
-	if left := must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{}))(t).FleetIds; len(left) != 0 {
-		t.Errorf("a deleted fleet that wanted hosts is still listed: %v", left)
-	}
+	waittest.Until(t, "a deleted fleet that wanted hosts is not listed any more", func() bool {
+		return len(must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{}))(t).FleetIds) == 0
+	})
 	anywhere := h.anywhereFleet()
 	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &anywhere, DesiredInstances: aws.Int32(1)})
 	refused(t, err, codeInvalidRequest)
