@@ -316,9 +316,7 @@ func TestReplicasFollow(t *testing.T) {
 	if got := c.house(c.members[2]).held(game); got != 5 {
 		t.Errorf("a replica shows %d seats held, want 5", got)
 	}
-	if len(c.members[1].heard()) < 10 {
-		t.Errorf("a replica's followers heard of %d events", len(c.members[1].heard()))
-	}
+	waittest.Until(t, "a replica's followers to hear of ten events", func() bool { return len(c.members[1].heard()) >= 10 })
 }
 
 // TestTakeover: a leader that was replaced without notice drops its later decisions, and acknowledges none of them.
