@@ -207,13 +207,16 @@ func TestOneEffectThroughFaults(t *testing.T) {
 			w.chance = rand.New(rand.NewPCG(seed, 2))
 			w.lock.Unlock()
 			var work sync.WaitGroup
+			var completed atomic.Int64 // commands
 			const callers, each = 8, 60
 			for caller := range callers {
 				work.Go(func() {
 					for i := range each {
 						at, next := c.members[(caller+i)%3], c.members[(caller+i+1)%3]
 						name := fmt.Sprintf("custom-%d-%d", caller, i)
-						if err := at.Do(t.Context(), &hosting.CreateLocation{Name: name}); err != nil {
+						err := at.Do(t.Context(), &hosting.CreateLocation{Name: name})
+						completed.Add(1)
+						if err != nil {
 							t.Errorf("%s: %v", name, err)
 						} else if !sees(t, next, name) {
 							t.Errorf("%s was acknowledged, and is missing at the next node", name)
@@ -225,7 +228,13 @@ func TestOneEffectThroughFaults(t *testing.T) {
 			}
 			ended := make(chan struct{})
 			go func() { work.Wait(); close(ended) }()
+			before, patience := int64(-1), 1
 			for changes := 0; ; changes++ {
+				if now := completed.Load(); now > before {
+					before, patience = now, 1
+				} else {
+					patience *= 2 // or leaders would change faster than a busy machine completes commands
+				}
 				select {
 				case <-ended:
 					if changes == 0 {
@@ -245,7 +254,7 @@ func TestOneEffectThroughFaults(t *testing.T) {
 						t.Error(err)
 					}
 					return
-				case <-time.After(time.Duration(20+chance.IntN(60)) * time.Millisecond):
+				case <-time.After(time.Duration(patience*(20+chance.IntN(60))) * time.Millisecond):
 				}
 				appends, fail := chance.IntN(30), journaltest.Fault(chance.IntN(3))
 				err := w.lead(c.members[chance.IntN(3)], func() journaltest.Fault {
