@@ -237,7 +237,9 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, engine.ErrStopped):
 		answer(w, http.StatusServiceUnavailable, Problem{err.Error()})
 	default:
-		d.log.Error("operator request failed", "path", r.URL.Path, "error", err)
+		if r.Context().Err() == nil { // else the client has left, or its key has ended
+			d.log.Error("operator request failed", "path", r.URL.Path, "error", err)
+		}
 		answer(w, http.StatusInternalServerError, Problem{"the request failed inside the service; the log has the cause"})
 	}
 }

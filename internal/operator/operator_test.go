@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -363,5 +364,19 @@ func TestRotateToken(t *testing.T) {
 	o.do(&issued)
 	if issued.Generation != 2 || issued.Registered.TokensVoid != 1 {
 		t.Errorf("after two rotations: generation %d, void through %d; want 2 and 1", issued.Generation, issued.Registered.TokensVoid)
+	}
+}
+
+// A client that leaves before it has its answer is not a failure of the service.
+func TestClientThatLeaves(t *testing.T) {
+	o := newOffice(t)
+	var log strings.Builder
+	o.door.log = slog.New(slog.NewTextHandler(&log, nil))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, Prefix+"rollouts/undo", strings.NewReader(`{"alias": "live"}`))
+	r.Header.Set("Content-Type", "application/json")
+	if o.door.ServeHTTP(httptest.NewRecorder(), r); log.Len() > 0 {
+		t.Errorf("the log has %s", &log)
 	}
 }

@@ -2,6 +2,7 @@ package sso
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -110,7 +111,9 @@ func (d *Door) unable(w http.ResponseWriter, err error) {
 		d.message(w, http.StatusConflict, strings.ToUpper(p.Detail[:1])+p.Detail[1:]+".")
 		return
 	}
-	d.config.Log.Error("a page for signing in failed", "error", err)
+	if !errors.Is(err, context.Canceled) { // else the browser has left
+		d.config.Log.Error("a page for signing in failed", "error", err)
+	}
 	d.message(w, http.StatusInternalServerError, "The request failed inside the service; the log has the cause.")
 }
 

@@ -765,3 +765,23 @@ func TestLogoutOfAClientThatLeaves(t *testing.T) {
 		t.Error("the session goes on")
 	}
 }
+
+// A browser that leaves before it has its page is not a failure of the service.
+func TestBrowserThatLeaves(t *testing.T) {
+	x := newDesk(t)
+	var log bytes.Buffer
+	x.door.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	id, _ := x.register(nil)
+	path := authorizationOf(id, nil)
+	_, page := x.browse("ann", path, nil)
+	form := url.Values{"token": {tokenField.FindStringSubmatch(page)[1]}, "answer": {"approve"}}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.AddCookie(&http.Cookie{Name: "session", Value: "ann"})
+	if x.door.ServeHTTP(httptest.NewRecorder(), r); log.Len() > 0 {
+		t.Errorf("the log has %s", &log)
+	}
+}
