@@ -87,7 +87,7 @@ func (d *Door) logOut(r *http.Request, provider string, said *providers.Logout) 
 	}
 	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, cmp.Or(holder, provider), "BackChannelLogout"))
 	sum := sha256.Sum256([]byte(provider + "\x00" + said.ID))
-	once := &grants.UseCode{Kind: grants.Logout, ID: base64.RawURLEncoding.EncodeToString(sum[:]), SignIn: provider, Expires: domain.TimeOf(said.Until)}
+	once := &grants.UseCode{Kind: grants.Logout, ID: base64.RawURLEncoding.EncodeToString(sum[:]), SignIn: provider, Expires: grants.ExpiresIn(d.engine.Now(), time.Until(said.Until))}
 	cmd := &people.EndSessionsOf{Holder: holder, Provider: provider, Sid: said.Sid, Cause: people.LoggedOut}
 	// The token is marked as used after the sessions have ended: a logout that fails in between can be repeated, and a later repetition does not end sessions that began since.
 	used := false

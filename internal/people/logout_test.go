@@ -140,6 +140,21 @@ func TestLogoutWithoutTheKeys(t *testing.T) {
 	}
 }
 
+// The time of a cluster may differ from the clock of the provider, and of this machine. A logout token works all the same, and once.
+func TestLogoutInATimeThatIsAhead(t *testing.T) {
+	p := providertest.New(t)
+	x := studio(t, p, nil)
+	x.ahead.Store(int64(time.Hour))
+	x.signedIn(p, "ann", "s1")
+	token := p.Signed(logoutClaims(p, "a", nil))
+	if status, text := x.logout("studio", token); status != http.StatusOK {
+		t.Errorf("%d %s\n%s", status, text, x.log)
+	}
+	if status, text := x.logout("studio", token); status != http.StatusBadRequest || !strings.Contains(text, "used before") {
+		t.Errorf("again: %d %s", status, text)
+	}
+}
+
 func TestAttackLogoutTokens(t *testing.T) {
 	p, other := providertest.New(t), providertest.New(t)
 	x := studio(t, p, nil)

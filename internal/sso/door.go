@@ -71,6 +71,7 @@ type Door struct {
 	config                        Config
 	calls                         *callstats.Door
 	registers, asks, polls, typed *fair.Rate
+	clock                         func() time.Time // this machine's, for times from other machines
 }
 
 // call is an operation that programs call.
@@ -111,7 +112,7 @@ func NewDoor(c Config) *Door {
 	}
 	now := time.Now
 	return &Door{config: c, calls: c.Calls.Door("sso", names...),
-		registers: fair.NewRate(registerRate, now), asks: fair.NewRate(tokenRate, now), polls: fair.NewRate(pollRate, now), typed: fair.NewRate(typedRate, now)}
+		registers: fair.NewRate(registerRate, now), asks: fair.NewRate(tokenRate, now), polls: fair.NewRate(pollRate, now), typed: fair.NewRate(typedRate, now), clock: now}
 }
 
 // Serves reports whether a path belongs to this door.

@@ -104,6 +104,7 @@ func newDesk(t *testing.T) *desk {
 	watch := signin.New(signin.Config{})
 	x.door = NewDoor(Config{Engine: e, People: x.crowd, Secret: secret, Secure: func(*http.Request) bool { return false },
 		Private: func(*http.Request) bool { return x.private }, Signins: watch.Door("sso"), Style: "/style.css", Log: slog.New(slog.DiscardHandler)})
+	x.door.clock = e.Now // which the programs of the tests also have
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serves(r.URL.Path) {
 			http.NotFound(w, r)

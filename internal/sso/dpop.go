@@ -44,15 +44,15 @@ type proofClaims struct {
 	ID     string `json:"jti"`
 }
 
-// proof is what identifies a proof, and when it expires.
+// proof is what identifies a proof, and how long it will be accepted.
 type proof struct {
-	id      string
-	expires time.Time
+	id   string
+	left time.Duration
 }
 
 // spendProof refuses a proof that has already been used at any node.
 func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
-	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{Kind: domaingrants.Proof, ID: x.id, SignIn: signIn, Expires: domain.TimeOf(x.expires)})
+	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{Kind: domaingrants.Proof, ID: x.id, SignIn: signIn, Expires: domaingrants.ExpiresIn(d.now(), x.left)})
 	switch {
 	case domain.IsRefused(err, domain.Conflict):
 		return d.wrongLogin(r, loginInvalid, "DPoP: the proof was used before: want a new one with each request")
@@ -92,17 +92,17 @@ func (d *Door) prove(r *http.Request) (key []byte, used proof, err error) {
 		return nil, used, errors.New("the signature of the proof is wrong")
 	}
 	at, err := url.Parse(claims.URL)
-	off := d.now().Sub(time.Unix(claims.Issued, 0)).Abs()
+	off := d.clock().Sub(time.Unix(claims.Issued, 0)) // not the time of the cluster, which may differ from all clocks
 	switch {
 	case claims.Method != r.Method || err != nil || at.Path != r.URL.Path || !d.isOurs(r, at.Host):
 		return nil, used, errors.New("the proof is for another request")
-	case off > proofSkew:
+	case off.Abs() > proofSkew:
 		return nil, used, errors.New("the proof is too old, or the clock is wrong")
 	case claims.ID == "":
 		return nil, used, errors.New("the proof has no id")
 	}
 	key = digest(head.Key.X + "." + head.Key.Y)
-	return key, proof{base64.RawURLEncoding.EncodeToString(digest(string(key) + claims.ID)), time.Unix(claims.Issued, 0).Add(proofSkew + time.Second)}, nil
+	return key, proof{base64.RawURLEncoding.EncodeToString(digest(string(key) + claims.ID)), proofSkew + time.Second - off}, nil
 }
 
 func readPart(text string, into any) error {

@@ -184,6 +184,29 @@ func TestRemoteLogin(t *testing.T) {
 	}
 }
 
+// The time of a cluster may differ from the clocks of its machines, with which the clock of the program agrees.
+func TestLoginInATimeThatIsAhead(t *testing.T) {
+	p := newProgram(newDesk(t))
+	p.door.clock = time.Now
+	p.pass(time.Hour)
+	now := func(_, claims object) { claims["iat"] = time.Now().Unix() }
+	proof := p.proof(now)
+	out, kind := p.ask(loginAsksOf(p.loginCode("readonly")), proof)
+	if kind != "" {
+		t.Fatalf("%s %v", kind, out)
+	}
+	renew := object{"clientId": sameDevice, "grantType": refreshGrant, "refreshToken": out["refreshToken"]}
+	if _, kind := p.ask(renew, proof); kind != "ValidationException INVALID_REQUEST" {
+		t.Errorf("the same proof again: %s", kind)
+	}
+	if _, kind := p.ask(renew, p.proof(func(_, claims object) { claims["iat"] = time.Now().Add(time.Hour).Unix() })); kind != "ValidationException INVALID_REQUEST" {
+		t.Errorf("a proof by the time of the cluster: %s", kind)
+	}
+	if _, kind := p.ask(renew, p.proof(func(_, claims object) { claims["iat"] = time.Now().Add(proofSkew - time.Second).Unix() })); kind != "" {
+		t.Errorf("a clock that is ahead: %s", kind)
+	}
+}
+
 // Proofs, codes and pages with faults are refused.
 func TestAttackLogins(t *testing.T) {
 	p := newProgram(newDesk(t))

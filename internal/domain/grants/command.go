@@ -2,6 +2,7 @@ package grants
 
 import (
 	"slices"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -116,6 +117,12 @@ type UseCode struct {
 	ID      string
 	SignIn  string
 	Expires domain.Time // when the caller refuses it in any case
+}
+
+// ExpiresIn returns the Expires of something that the clock of a machine accepts for a while, given the time of the cell, which may run faster than the clock by one part in 20
+// (docs/decisions/0064-time-of-the-cluster.md).
+func ExpiresIn(now time.Time, accepted time.Duration) domain.Time {
+	return domain.TimeOf(now.Add(accepted + accepted/20))
 }
 
 // Decide emits CodeUsed. Conflict: it was already used. Expired records of uses are removed from the state.

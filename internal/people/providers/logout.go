@@ -29,10 +29,10 @@ const (
 
 // Logout is a provider's statement that a person, or one session of a person, has signed out there.
 type Logout struct {
-	Subject string // empty: the person of the session
-	Sid     string // empty: all sessions of the person
-	ID      string // of the token, which works once
-	Until   time.Time
+	Subject string    // empty: the person of the session
+	Sid     string    // empty: all sessions of the person
+	ID      string    // of the token, which works once
+	Until   time.Time // by the clock of this machine
 }
 
 // Logout checks a logout token. It refuses ID tokens, which have a nonce and no event.
