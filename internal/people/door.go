@@ -218,7 +218,7 @@ func (d *Door) start(w http.ResponseWriter, r *http.Request) {
 		d.writeSignIn(w, r, http.StatusForbidden, back, "This connection is not encrypted, so others on the network could intercept the sign-in: use https.")
 		return
 	}
-	s := newSigning(p.Name, back, time.Now())
+	s := newSigning(p.Name, back, d.engine.Now())
 	to, err := p.AuthURL(r.Context(), d.request(p, &s))
 	if err != nil {
 		d.unreachable(w, r, p, back, err)

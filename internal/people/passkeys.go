@@ -48,7 +48,7 @@ func (d *Door) openPasskeys() {
 		d.why = "Passkeys need https: set --public-url to an https URL."
 		return
 	}
-	limit := webauthn.TimeoutConfig{Enforce: true, Timeout: passkeyLife, TimeoutUVD: passkeyLife}
+	limit := webauthn.TimeoutConfig{Timeout: passkeyLife, TimeoutUVD: passkeyLife} // for browsers; the cookie has the limit that the service enforces
 	d.passkeys, err = webauthn.New(&webauthn.Config{
 		RPID: host, RPDisplayName: "Muster", RPOrigins: []string{d.config.URL},
 		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired},
@@ -165,7 +165,8 @@ func (d *Door) setChallenge(w http.ResponseWriter, r *http.Request, session *web
 	if err != nil {
 		panic(err) // texts and numbers
 	}
-	s.Challenge, s.Issued, s.Expires = challenge, domain.TimeOf(d.engine.Now()), time.Now().Add(passkeyLife).UnixMilli()
+	now := d.engine.Now()
+	s.Challenge, s.Issued, s.Expires = challenge, domain.TimeOf(now), now.Add(passkeyLife).UnixMilli()
 	http.SetCookie(w, d.cookie(r, signingCookie, d.sealed(&s), int(passkeyLife/time.Second)))
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,32 @@ import (
 type leaderless struct{ engine.Peers }
 
 func (leaderless) Index(context.Context) (uint64, error) { return 0, engine.ErrNotLeading }
+
+// The nodes of a cluster agree on when a sign-in that one of them began is over at the others, whose clocks may differ.
+func TestSignInAtANodeWithAnotherClock(t *testing.T) {
+	x := newHouse(t, map[string]any{})
+	x.ahead.Store(int64(time.Hour))
+	begun := func(path string) *http.Request {
+		t.Helper()
+		r := httptest.NewRequest("POST", x.base()+path, strings.NewReader(`{"back":"/"}`))
+		r.Header.Set("Origin", x.base())
+		w := httptest.NewRecorder()
+		x.Door.ServeHTTP(w, r)
+		r = httptest.NewRequest("GET", "/", nil)
+		for _, c := range w.Result().Cookies() {
+			r.AddCookie(c)
+		}
+		return r
+	}
+	r := begun("/signin/passkey/begin")
+	if _, session, err := x.challenge(httptest.NewRecorder(), r); err != nil || !session.Expires.IsZero() {
+		t.Errorf("%v, the library's own end is %v", err, session.Expires)
+	}
+	x.ahead.Add(int64(passkeyLife))
+	if _, ok := x.unsealed(r); ok {
+		t.Error("the sign-in goes on by the clock of this machine")
+	}
+}
 
 // A passkey that cannot be looked up is not a wrong one.
 func TestPasskeyWithoutALeader(t *testing.T) {

@@ -34,7 +34,7 @@ type signing struct {
 	Nonce    string `json:"n,omitempty"`
 	Verifier string `json:"v,omitempty"`
 	Back     string `json:"b,omitempty"`
-	Expires  int64  `json:"e"` // Unix milliseconds
+	Expires  int64  `json:"e"` // Unix milliseconds, by the time of the cluster: another node may finish the sign-in
 
 	Challenge json.RawMessage `json:"c,omitempty"` // of a passkey: what its answer must match
 	Issued    domain.Time     `json:"i,omitempty"` // when the challenge was issued
@@ -76,7 +76,7 @@ func (d *Door) opened(what, value string) (text []byte, ok bool) {
 // unsealed returns the sign-in that a browser began.
 func (d *Door) unsealed(r *http.Request) (s signing, ok bool) {
 	text, ok := d.opened("signing-in", d.cookieOf(r, signingCookie))
-	if !ok || json.Unmarshal(text, &s) != nil || time.Now().UnixMilli() >= s.Expires {
+	if !ok || json.Unmarshal(text, &s) != nil || d.engine.Now().UnixMilli() >= s.Expires {
 		return signing{}, false
 	}
 	return s, true
