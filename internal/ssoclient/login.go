@@ -30,6 +30,9 @@ const (
 
 	// patience bounds the wait for the person.
 	patience = 10 * time.Minute
+
+	// awayMost is the longest pause before the next request to a service that does not answer. The SDK has then made three attempts.
+	awayMost = 10 * time.Second
 )
 
 // Login is a sign-in of a person at a terminal.
@@ -171,7 +174,7 @@ func (l *Login) WithDevice(ctx context.Context) error {
 	shown := func(text *string) string { return terminal.Printable(aws.ToString(text)) }
 	fmt.Fprintf(l.Out, "Open\n\n%s\n\nin any browser, and confirm there that the code is\n\n%s\n\nThe address with the code in it: %s\n", shown(waits.VerificationUri), shown(waits.UserCode), shown(waits.VerificationUriComplete))
 	l.open(aws.ToString(waits.VerificationUriComplete))
-	every := max(1, time.Duration(waits.Interval)) * time.Second
+	every, until := max(1, time.Duration(waits.Interval))*time.Second, time.Now().Add(time.Duration(waits.ExpiresIn)*time.Second)
 	for {
 		out, err := api.CreateToken(ctx, &ssooidc.CreateTokenInput{ClientId: x.id, ClientSecret: x.secret, GrantType: aws.String(deviceGrant), DeviceCode: waits.DeviceCode})
 		if err == nil {
@@ -185,6 +188,8 @@ func (l *Login) WithDevice(ctx context.Context) error {
 			return errors.New("the code was not confirmed in time")
 		case isA[*types.AccessDeniedException](err):
 			return errors.New("the sign-in was refused")
+		case (isA[*url.Error](err) || isA[*types.InternalServerException](err)) && time.Now().Before(until): // the service restarts, while the person confirms the code
+			every = max(every, min(2*every, awayMost))
 		default:
 			return fmt.Errorf("ask for the tokens: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,7 +17,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -253,4 +256,62 @@ func TestCallback(t *testing.T) {
 	if q := <-c.answers; q.Get("code") != "x" {
 		t.Errorf("%v", q)
 	}
+}
+
+// restarting is a service that restarts while a person confirms the code of a device.
+type restarting struct {
+	polls int
+	gone  bool // it does not come back
+}
+
+func (x *restarting) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := http.StatusOK, `{"clientId":"c","clientSecret":"s","clientSecretExpiresAt":4000000000}`
+	switch r.URL.Path {
+	case "/device_authorization":
+		body = `{"deviceCode":"d","userCode":"BCDF-GHJK","verificationUri":"https://muster.example.com/device","expiresIn":600,"interval":1}`
+	case "/token":
+		x.polls++
+		switch {
+		case x.gone:
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		case x.polls == 1:
+			status, body = http.StatusBadRequest, `{"error":"authorization_pending","message":"m"}`
+		case x.polls <= 8:
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		case x.polls <= 12:
+			status, body = http.StatusServiceUnavailable, `{"error":"server_error","message":"m"}`
+		default:
+			body = `{"accessToken":"a","tokenType":"Bearer","expiresIn":3600,"refreshToken":"r"}`
+		}
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	switch status {
+	case http.StatusBadRequest:
+		header.Set("X-Amzn-Errortype", "AuthorizationPendingException")
+	case http.StatusServiceUnavailable:
+		header.Set("X-Amzn-Errortype", "InternalServerException")
+	}
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// A service that is away for some seconds does not end a sign-in for which a person confirms the code.
+func TestDeviceWhileTheServiceRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var service restarting
+		l := &Login{Profile: Profile{Session: "studio", Endpoint: "https://muster.example.com", Region: "us-east-1"}, Home: t.TempDir(), Client: &http.Client{Transport: &service}, Out: io.Discard}
+		if err := l.WithDevice(t.Context()); err != nil || !l.Profile.SignedIn(l.Home) {
+			t.Errorf("after %d requests for the tokens: %v", service.polls, err)
+		}
+	})
+}
+
+// A service that does not come back ends it when the code is no longer valid.
+func TestDeviceWhoseServiceIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		l := &Login{Profile: Profile{Session: "studio", Endpoint: "https://muster.example.com", Region: "us-east-1"}, Home: t.TempDir(), Client: &http.Client{Transport: &restarting{gone: true}}, Out: io.Discard}
+		if err := l.WithDevice(t.Context()); err == nil || time.Since(began) < 10*time.Minute || time.Since(began) > 11*time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }
