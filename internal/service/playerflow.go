@@ -71,7 +71,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 // changeable returns the part of the players' settings that a reload can change.
 func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err error) {
 	c.Origins, c.LoginsPerAddress = s.Origins(), s.PlayerLoginsPerAddress
-	if c.Logins.Providers, err = playerProviders(s); err != nil {
+	if c.Logins.Providers, err = x.playerProviders(s); err != nil {
 		return c, err
 	}
 	if s.PlayerLoginKeys != "" {
@@ -88,17 +88,27 @@ func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err e
 	return c, err
 }
 
-// playerProviders returns the identity providers of players.
-func playerProviders(s settings.Settings) (map[string]authentication.Provider, error) {
+// playersOIDC is the identity provider of players, and the settings that it was made with.
+type playersOIDC struct {
+	settings [5]string
+	*authentication.OIDC
+}
+
+// playerProviders returns the identity providers of players. A provider whose settings have not changed stays, with the keys that were fetched from it: it may be down.
+func (x *Service) playerProviders(s settings.Settings) (map[string]authentication.Provider, error) {
 	providers := map[string]authentication.Provider{}
 	if s.PlayerOIDCIssuer != "" {
-		oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
-			Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
-		})
-		if err != nil {
-			return nil, err
+		made := [...]string{s.PlayerOIDCIssuer, s.PlayerOIDCAudience, s.PlayerOIDCKeys, s.PlayerOIDCClaim, s.PlayerOIDCPrefix}
+		if x.playersOIDC.OIDC == nil || x.playersOIDC.settings != made {
+			oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
+				Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
+			})
+			if err != nil {
+				return nil, err
+			}
+			x.playersOIDC = playersOIDC{made, oidc}
 		}
-		providers["oidc"] = oidc
+		providers["oidc"] = x.playersOIDC.OIDC
 	}
 	if s.PlayerDev() {
 		providers["dev"] = authentication.Development{}

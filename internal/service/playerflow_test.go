@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // An operator who forgets the flag must not be led to look for the mistake in the signature of AWS requests.
@@ -19,6 +22,29 @@ func TestPlayerFlowIsOff(t *testing.T) {
 	(&router{}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/playerflow/v1/player/Session.Login", strings.NewReader("{}")))
 	if answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "--player-flow") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
+// A reload of other settings keeps the identity provider of players with the keys that were fetched from it: it may be down.
+func TestReloadKeepsTheKeysOfPlayers(t *testing.T) {
+	var x Service
+	s := settings.Settings{PlayerOIDCIssuer: "https://id.example.com", PlayerOIDCAudience: "game"}
+	provider := func() authentication.Provider {
+		t.Helper()
+		c, err := x.changeable(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Logins.Providers["oidc"]
+	}
+	first := provider()
+	s.PlayerLoginsPerAddress++
+	if first == nil || provider() != first {
+		t.Error("another setting has replaced the provider")
+	}
+	s.PlayerOIDCAudience = "game other"
+	if second := provider(); second == nil || second == first {
+		t.Error("the new audience is not in force")
 	}
 }
 

@@ -138,6 +138,9 @@ func (x *Service) reloadables() []reloadable {
 			return map[string]string{"web-identities": s.WebIdentities}
 		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
 			issuers, err := openIssuers(s, x.log)
+			if issuers != nil {
+				issuers.KeepKeys(x.machines.Get())
+			}
 			return func() { x.machines.Set(issuers) }, err
 		}},
 		{settings: []string{"client-certificates"}, files: func(s settings.Settings) map[string]string {

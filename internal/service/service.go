@@ -137,6 +137,8 @@ type Service struct {
 	clock *engine.Clock // nil on real time
 	links serverlink.LinkClock
 
+	playersOIDC playersOIDC // one reload at a time replaces it
+
 	stopLinks   context.CancelFunc
 	stopWarning context.CancelFunc // nil without player flow
 	warning     sync.WaitGroup

@@ -4,6 +4,7 @@ package webidentity
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -34,6 +35,7 @@ type issuer struct {
 	audiences []string
 	rules     []rule
 	keysFile  string
+	trusted   *x509.CertPool      // for requests to the provider; nil: the authorities of the machine
 	provider  *tokenkeys.Provider // nil: the keys are in the file
 	file      *tokenkeys.File
 }
@@ -91,6 +93,18 @@ func Open(path string, log *slog.Logger) (*Issuers, error) {
 	return x, nil
 }
 
+// KeepKeys takes over the keys that were fetched before, for issuers from which they are still fetched in the same way: an issuer may be down. before may be nil.
+func (x *Issuers) KeepKeys(before *Issuers) {
+	if before == nil {
+		return
+	}
+	for url, i := range x.byURL {
+		if was := before.byURL[url]; was != nil && was.provider != nil && i.provider != nil && was.trusted.Equal(i.trusted) {
+			i.provider = was.provider
+		}
+	}
+}
+
 func parse(content []byte) (*Issuers, error) {
 	var t text
 	if err := configfile.Decode(content, &t); err != nil {
@@ -129,7 +143,7 @@ func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
 	}
 	i := &issuer{name: t.Name, url: t.Issuer, audiences: t.Audiences, keysFile: t.KeysFile}
 	if t.KeysFile == "" {
-		transport, err := transport(t.CAFile)
+		transport, err := i.transport(t.CAFile)
 		if err != nil {
 			wrong.Add(at+".caFile", "%w", err)
 		}
@@ -145,16 +159,15 @@ func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
 }
 
 // transport returns a transport that trusts the authorities in a file; nil without a file, for those of the machine.
-func transport(caFile string) (*http.Transport, error) {
+func (i *issuer) transport(caFile string) (t *http.Transport, err error) {
 	if caFile == "" {
 		return nil, nil
 	}
-	pool, err := authorities.Read(caFile)
-	if err != nil {
+	if i.trusted, err = authorities.Read(caFile); err != nil {
 		return nil, err
 	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = &tls.Config{RootCAs: pool}
+	t = http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: i.trusted}
 	return t, nil
 }
 

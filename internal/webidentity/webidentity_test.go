@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,6 +126,59 @@ func TestKeysInAFile(t *testing.T) {
 		if _, err := x.Verify(t.Context(), text); !isProblem(err, Invalid) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// While an issuer does not answer, its fetched keys stay good, also after a change of the file.
+func TestKeysOutliveAChangeOfTheFile(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, _ := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "one", Use: "sig", Algorithm: "ES256"}}})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			_, _ = w.Write(set)
+			return
+		}
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, "http://"+r.Host, "http://"+r.Host+"/keys")
+	}))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "issuers.json")
+	open := func(role string) *Issuers {
+		t.Helper()
+		content := fmt.Sprintf(`{"issuers":[{"name":"ci","issuer":%q,"audiences":["muster"],"rules":[{"subjects":["repo:studio/game:*"],"roles":[%q]}]}]}`, server.URL, role)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x, err := Open(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Signed(signer).Claims(map[string]any{"iss": server.URL, "aud": "muster", "sub": "repo:studio/game:main", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := open("backend")
+	if _, err := before.Verify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	after := open("readonly")
+	after.KeepKeys(before)
+	if m, err := after.Verify(t.Context(), token); err != nil || m.May(access.ReadOnly) == 0 || m.May(access.Backend) != 0 {
+		t.Errorf("%+v %v", m, err)
+	}
+	after = open("readonly")
+	after.KeepKeys(nil)
+	if _, err := after.Verify(t.Context(), token); !isProblem(err, Unreachable) {
+		t.Errorf("without the keys: %v", err)
 	}
 }
 
