@@ -131,8 +131,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"text":         []byte("GET / HTTP/1.1\r\n\r\n"),
 		"without size": []byte(`{"node":"n2"}`),
 	} {
-		c := joinConn(t, l)
 		before := l.refusals(byJoin)
+		c := joinConn(t, l)
 		_, _ = c.Write(sent)
 		wantEnd(t, name, c)
 		waittest.Until(t, "it is counted", func() bool { return l.refusals(byJoin) == before+1 })
