@@ -131,16 +131,8 @@ const tellRounds = 16
 func (e *Engine) tellAll(ctx context.Context) error {
 	for range tellRounds {
 		number := e.durable.reached.Load()
-		if err := e.fed.wait(ctx, number, e.stopError); err != nil {
+		if err := e.AwaitFollowers(ctx); err != nil {
 			return err
-		}
-		e.followersLock.Lock()
-		all := append([]*follower(nil), e.followers...)
-		e.followersLock.Unlock()
-		for _, x := range all {
-			if err := x.wait(ctx); err != nil {
-				return err
-			}
 		}
 		if e.durable.reached.Load() == number {
 			break

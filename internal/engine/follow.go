@@ -52,6 +52,22 @@ func (e *Engine) Follow(kinds kernel.KindMask, f func(Committed)) (end func()) {
 	}
 }
 
+// AwaitFollowers returns once all followers have received the events of every entry that was durable at the call.
+func (e *Engine) AwaitFollowers(ctx context.Context) error {
+	if err := e.fed.wait(ctx, e.durable.reached.Load(), e.stopError); err != nil {
+		return err
+	}
+	e.followersLock.Lock()
+	all := append([]*follower(nil), e.followers...)
+	e.followersLock.Unlock()
+	for _, x := range all {
+		if err := x.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (x *follower) run(f func(Committed)) {
 	defer close(x.done)
 	for range x.wake {

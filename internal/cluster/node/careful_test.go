@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/raft"
@@ -129,4 +130,25 @@ func TestLeaveAfterAnAcceptedLoss(t *testing.T) {
 		t.Fatalf("the single machine does not start: %v", err)
 	}
 	e.Close()
+}
+
+// A node that has caught up opens its doors only once its followers have what it caught up with: otherwise the list of access keys could lack one, or accept a revoked one.
+func TestCurrentWaitsForFollowers(t *testing.T) {
+	a := start(t, options(t.TempDir(), ""))
+	a.until("office", func(s node.Status) bool { return s.Leader == a.ID() })
+	o := options(t.TempDir(), a.token())
+	o.Observer = true
+	received, release := make(chan struct{}), make(chan struct{})
+	b := startFollowed(t, o, func(*engine.Config) {}, func(e *engine.Engine) {
+		e.Follow(kernel.Kinds(new(hosting.LocationChanged)), func(engine.Committed) { close(received); <-release })
+		a.create("custom-1")
+	})
+	<-received
+	b.sees("custom-1")
+	time.Sleep(100 * time.Millisecond) // a node that does not wait is current by then, unless the machine is very slow
+	if b.Current() {
+		t.Error("the node is current while a follower has not received everything")
+	}
+	close(release)
+	waittest.Until(t, "the node is current", b.Current)
 }

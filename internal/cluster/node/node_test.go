@@ -71,6 +71,12 @@ func startWith(t *testing.T, o node.Options, ahead time.Duration, short func() e
 // startConfigured starts a node whose engine has further settings.
 func startConfigured(t *testing.T, o node.Options, configure func(*engine.Config)) *member {
 	t.Helper()
+	return startFollowed(t, o, configure, func(*engine.Engine) {})
+}
+
+// startFollowed starts a node whose engine gets followers before the node runs.
+func startFollowed(t *testing.T, o node.Options, configure func(*engine.Config), follow func(*engine.Engine)) *member {
+	t.Helper()
 	n, err := node.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +91,7 @@ func startConfigured(t *testing.T, o node.Options, configure func(*engine.Config
 		t.Fatal(err)
 	}
 	n.Attach(m.Engine, "")
+	follow(m.Engine)
 	n.Run(m, nil)
 	t.Cleanup(m.end)
 	return m

@@ -311,12 +311,20 @@ func (n *Node) unsettled() (c Change, err error) {
 	return c, nil
 }
 
-// catchUp waits until the node has everything that the leader had when it was asked.
+// tellWait is how long a node that has caught up waits for its followers, such as the list of access keys.
+const tellWait = 10 * time.Second
+
+// catchUp waits until the node has everything that the leader had when it was asked, and its followers have received the events.
 func (n *Node) catchUp() {
 	for n.engine.Read(n.ctx, func(*cell.View) error { return nil }) != nil {
 		if !n.pause(leadPause) {
 			return
 		}
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, tellWait)
+	defer cancel()
+	if err := n.engine.AwaitFollowers(ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("a part of this node has not received all events yet: the node serves without waiting for it any longer", "error", err)
 	}
 	n.current.Store(true)
 	n.voidTokens()
