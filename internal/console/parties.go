@@ -169,7 +169,7 @@ func (d *Door) parties(r *http.Request, t *table) (*content, error) {
 			return nil
 		}
 		totals := v.FlowTotals()
-		x.Parties, x.LoggedIn = totals.Parties, totals.Logins
+		x.Parties, x.LoggedIn = totals.Parties, totals.LoggedIn
 		for _, q := range v.FlowQueues(domain.TimeOf(d.engine.Now())) {
 			x.Queues = append(x.Queues, q.Name)
 		}

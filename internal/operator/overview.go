@@ -203,7 +203,7 @@ func (x *Overview) sum(v *cell.View) {
 	}
 	if v.FlowEnabled() {
 		flow := v.FlowTotals()
-		x.Sums.LoggedIn, x.Sums.Parties = flow.Logins, flow.Parties
+		x.Sums.LoggedIn, x.Sums.Parties = flow.LoggedIn, flow.Parties
 	}
 }
 

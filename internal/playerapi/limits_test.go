@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -305,4 +306,26 @@ func TestLongLoginTokens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLoggedInMost: targetCcu counts players. One who logs in again takes no further place, and the login session that was replaced takes none.
+func TestLoggedInMost(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Logins.OnlineMax = 2
+	x := newLobbyWith(t, engine.Config{Cell: cellOf(players)}, nil)
+	queued := func(player string) {
+		t.Helper()
+		x.wants(http.StatusTooManyRequests, "LOGIN_QUEUED")(x.call("", "Session.Login", devLogin(player)))
+	}
+	x.login("anna")
+	x.login("anna")
+	ben := x.login("ben")
+	queued("carl")
+	anna := x.login("anna") // such as after a crash of the client
+	x.wants(http.StatusOK, "")(x.call(ben, "Session.Logout", "{}"))
+	x.login("carl")
+	queued("ben")
+	x.wants(http.StatusOK, "")(x.call(anna, "Session.Logout", "{}"))
+	x.login("ben")
+	queued("anna")
 }

@@ -26,7 +26,21 @@ import (
 
 // checkState counts everything again, slowly, and compares the counts, the indexes and the deadlines with the result.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c), checkPeople(c))
+	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c), checkPeople(c), checkLogins(c))
+}
+
+// checkLogins compares the number of players who are logged in with the players.
+func checkLogins(c *Cell) error {
+	n := 0
+	for _, p := range c.playerflow.Flow.Players.All() {
+		if p.Login() != 0 {
+			n++
+		}
+	}
+	if got := c.playerflow.Flow.LoggedIn(); got != n {
+		return fmt.Errorf("%d players are logged in, counted %d", n, got)
+	}
+	return nil
 }
 
 func checkCounts(c *Cell) error {

@@ -105,7 +105,7 @@ func (s *State) connectLogins() error {
 		p := s.Players.Mut(player)
 		l.Player = p.ID
 		if l.State == LoginLive {
-			p.login = r
+			s.setLogin(p, r)
 		}
 	}
 	return nil

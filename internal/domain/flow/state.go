@@ -27,6 +27,7 @@ type State struct {
 	players     *chunk.Keyed[string, Player]
 	logins      *chunk.Keyed[LoginSessionID, Login]
 	tokens      *chunk.Keyed[domain.UUID, Login] // by Token and Previous
+	loggedIn    int                              // players with a live login session
 	parties     *chunk.Keyed[PartyID, Party]
 	codes       *chunk.Keyed[string, Party]
 	searches    map[domain.TicketID]PartyRef // parties by ticket

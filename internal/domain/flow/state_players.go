@@ -105,12 +105,26 @@ func (s *State) PutLogin(l Login) LoginRef {
 	}
 	switch p := s.Players.Mut(player); {
 	case l.State == LoginLive:
-		p.login = r
+		s.setLogin(p, r)
 	case p.login == r:
-		p.login = 0
+		s.setLogin(p, 0)
 	}
 	return r
 }
+
+// setLogin sets the live login session of a player; 0: none.
+func (s *State) setLogin(p *Player, r LoginRef) {
+	if p.login != 0 {
+		s.loggedIn--
+	}
+	if r != 0 {
+		s.loggedIn++
+	}
+	p.login = r
+}
+
+// LoggedIn counts the players with a live login session.
+func (s *State) LoggedIn() int { return s.loggedIn }
 
 func (s *State) indexTokens(r LoginRef, l *Login) {
 	s.tokens.Put(l.Token, r)
@@ -132,7 +146,7 @@ func (s *State) RemoveLogin(r LoginRef) {
 	s.unindexTokens(&l)
 	s.logins.Remove(l.ID)
 	if player, ok := s.Player(l.Player); ok && s.Players.Get(player).login == r {
-		s.Players.Mut(player).login = 0
+		s.setLogin(s.Players.Mut(player), 0)
 	}
 	s.Logins.Remove(r)
 }

@@ -68,6 +68,13 @@ func (v *View) Login(id flow.LoginSessionID) (l flow.Login, ok bool) {
 	return l, v.Found(ok, l.Changed)
 }
 
+// LoggedIn reports whether a player has a live login session.
+func (v *View) LoggedIn(player string) bool {
+	v.SawAll()
+	r, ok := v.c.Flow.Player(player)
+	return ok && v.c.Flow.Players.Get(r).Login() != 0
+}
+
 // LoginExpires returns when a login session ends without a further sign of life.
 func (v *View) LoginExpires(l *flow.Login) domain.Time { return v.c.WallTime(l.ExpireBy) }
 

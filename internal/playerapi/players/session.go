@@ -217,22 +217,22 @@ func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	return err
 }
 
-// queueLogin admits a player, or returns when to come back. Players in a game have priority.
+// queueLogin admits a player, or returns when to come back. Players in a game have priority. A player who is logged in takes no further place.
 func (d *door) queueLogin(ctx context.Context, player string) error {
-	inGame, online, logins := false, 0, &d.State.Settings().Logins
+	inGame, replaces, online, logins := false, false, 0, &d.State.Settings().Logins
 	err := d.State.Read(ctx, func(v *cell.View) error {
 		if s, ok := v.Record(player); ok {
 			inGame = !s.Keys.Game.IsZero() && !logins.QueueInGame
 		}
 		if logins.OnlineMax > 0 {
-			online = v.FlowTotals().Logins
+			replaces, online = v.LoggedIn(player), v.FlowTotals().LoggedIn
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if most := logins.OnlineMax; most > 0 && online >= most && !inGame {
+	if most := logins.OnlineMax; most > 0 && online >= most && !inGame && !replaces {
 		return problem.Later(problem.LoginQueued, fullRetry, "%d players are logged in; the limit is %d", online, most)
 	}
 	position, wait, ok := d.Logins.Admit(player, inGame)

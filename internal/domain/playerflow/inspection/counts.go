@@ -14,6 +14,7 @@ func (v *View) FlowCounts() []kernel.RecordCount {
 	}
 	return []kernel.RecordCount{
 		{Kind: "players", Count: f.Players.Len(), Most: limits.PlayersMax},
+		{Kind: "players_logged_in", Count: f.LoggedIn()},
 		{Kind: "login_sessions", Count: f.Logins.Len()},
 		{Kind: "login_tickets", Count: f.Tickets.Len(), Most: limits.LoginTicketsMax},
 		{Kind: "remembered_requests", Count: f.Requests.Len(), Most: limits.RequestsMax},
@@ -29,12 +30,14 @@ func (v *View) FlowCounts() []kernel.RecordCount {
 // FlowTotals counts the records of player flow, for metrics and logs.
 type FlowTotals struct {
 	Players, Logins, Parties, Invites, Instances, Memberships, Requests int
+
+	LoggedIn int // players with a login session; Logins includes those that were replaced recently
 }
 
 // FlowTotals counts the records of player flow.
 func (v *View) FlowTotals() FlowTotals {
 	f := v.c.Flow
 	return FlowTotals{
-		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(),
+		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(), f.LoggedIn(),
 	}
 }
