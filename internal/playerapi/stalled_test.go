@@ -283,10 +283,37 @@ func (x *lobby) becomesOffline(player string) {
 	})
 }
 
+// oftenRenewed is a sessionIdleExpiry with which a stream's sign of life is due within seven seconds. It is recorded if five have passed since the last.
+const oftenRenewed = 70 * time.Second
+
+// A sign of life that is recorded for the client of a stream does not keep the player online after the stream.
+func TestSignOfLifeIsNoPoll(t *testing.T) {
+	players := flow.DefaultConfig()
+	players.Sessions.IdleExpiry = oftenRenewed
+	x := newLobbyWith(t, engine.Config{Cell: cellOf(players)}, nil)
+	server := httptest.NewServer(x.door.Player())
+	defer server.Close()
+	s := x.stream(server, x.login("anna"))
+	waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
+	expires := func() (at domain.Time) {
+		x.sees("anna", func(v *cell.View) bool {
+			now, ok := v.FlowOf("anna", x.door.state.Instant())
+			at = now.ExpiresAt
+			return ok
+		})
+		return at
+	}
+	before := expires()
+	x.pass(5 * time.Second)
+	waittest.Until(x, "a sign of life", func() bool { return expires() > before })
+	s.drop()
+	x.becomesOffline("anna")
+}
+
 // While a sign of life waits for the journal, the streams get their heartbeats.
 func TestHeartbeatsWhileStalled(t *testing.T) {
 	players := flow.DefaultConfig()
-	players.Sessions.PingInterval, players.Sessions.IdleExpiry = 20*time.Millisecond, 2*time.Second
+	players.Sessions.PingInterval, players.Sessions.IdleExpiry = 20*time.Millisecond, oftenRenewed
 	x, j := stallingLobby(t, players)
 	server := httptest.NewServer(x.door.Player())
 	defer server.Close()
@@ -294,6 +321,7 @@ func TestHeartbeatsWhileStalled(t *testing.T) {
 	for _, s := range []*streamed{a, b} {
 		waittest.Until(x, "the client is greeted", func() bool { return len(s.messages) > 0 })
 	}
+	x.pass(5 * time.Second)
 	j.stall()
 	waittest.Until(x, "a sign of life is being written", func() bool { return j.waiting.Load() == 1 })
 	time.Sleep(50 * time.Millisecond)

@@ -196,12 +196,13 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 }
 
 // PollEvents records that a client has polled: it counts as online for at least deadAfter, even while a stream is attached,
-// whose connection may be dead.
+// whose connection may be dead. With Stream it records only a sign of life of the login session.
 type PollEvents struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
 	After          *uint64     // number of the last event that the client has; nil: it does not ask for events
 	Node           domain.UUID // that was polled; zero: a single node
+	Stream         uint64      // on which the client was heard: the player is online as long as this stream is attached; 0: the client has polled
 
 	// Result
 	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events after After
@@ -222,6 +223,9 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 		return err
 	}
 	t.logins.signOfLife(r)
+	if cmd.Stream != 0 {
+		return nil
+	}
 	t.Cause = "Poll"
 	t.answerTo(cmd.Player, &cmd.Flow)
 	if p := t.Flow.Players.Get(r); cmd.After != nil && !replayable(p, *cmd.After) {

@@ -331,7 +331,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 // renew keeps the login session of a stream alive. The next renewal makes up for one that fails; a session that has ended closes its stream.
 func (s *stream) renew() error {
 	defer s.renewing.Store(false)
-	_ = s.of.State.Do(s.of.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session, Node: s.node})
+	_ = s.of.State.Do(s.of.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session, Node: s.node, Stream: s.number})
 	return nil
 }
 
