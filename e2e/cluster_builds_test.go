@@ -100,7 +100,7 @@ func TestClusterBuilds(t *testing.T) {
 	fetched(t, nodes[2], root)
 
 	later := joined(t, nodes[0])
-	waittest.Until(t, "the node that joined to have the build", func() bool { return stored(t, later, digest, m) })
+	waittest.Until(t, "the node that joined to have the build", func() bool { return stored(t, later, digest, m) && ready(t, later) })
 
 	// The second push of the same files sends nothing, at whichever node.
 	if out := later.command("build", "push", root, "--data", later.data, "--listen", later.address, "--name", "arena"); !strings.Contains(out, "of which 0.0 MiB were sent") {

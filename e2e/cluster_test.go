@@ -138,8 +138,10 @@ func TestClusterCommands(t *testing.T) {
 		nodes = append(nodes, joined(t, nodes[len(nodes)-1]))
 	}
 	waittest.Until(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
-	for i, n := range nodes {
+	for _, n := range nodes {
 		waittest.Until(t, "the node to be ready", func() bool { return ready(t, n) })
+	}
+	for i, n := range nodes {
 		createLocation(t, "custom-"+string(rune('a'+i)), n, nodes[(i+1)%3])
 	}
 
