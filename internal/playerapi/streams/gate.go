@@ -64,8 +64,9 @@ func (x *Streams) Draining() *problem.Problem {
 }
 
 // SendAway keeps clients away: it closes their streams, and tells them when to come back. Players who stay away keep everything for
-// the duration of hold. It returns the number of closed streams.
+// the duration of hold. It returns the number of closed streams. It does not depend on the caller's patience: the gate and the state must agree.
 func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (closed int, err error) {
+	ctx = context.WithoutCancel(ctx)
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	was, all := x.shut(after)
@@ -102,8 +103,9 @@ func (x *Streams) reopen(all []*stream) {
 	}
 }
 
-// Readmit admits clients again.
+// Readmit admits clients again, like SendAway without regard to the caller's patience.
 func (x *Streams) Readmit(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	if _, closed := x.gate.away(); !closed {
