@@ -51,7 +51,15 @@ func (n *Node) replaceAuthority(ctx context.Context) error {
 		if err := fits(step, trusted); err != nil {
 			return err
 		}
-		if trusted, err = n.askAuthorities(ctx, step.PEM()); err != nil {
+		if _, err = n.askAuthorities(ctx, step.PEM()); err != nil {
+			return err
+		}
+		// Another leader that replaced the authority until a moment ago may have changed a node behind this step. Now that it has taken the step, too, it has
+		// no more questions under way.
+		if trusted, err = n.askAuthorities(ctx, nil); err != nil {
+			return err
+		}
+		if err := n.took(step, trusted); err != nil {
 			return err
 		}
 		if err := n.takeAuthority(step.PEM()); err != nil {
@@ -70,6 +78,16 @@ func (n *Node) replaceAuthority(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// took checks that all other nodes are at a step.
+func (n *Node) took(step *trust.Authority, trusted map[string][]trust.Fingerprint) error {
+	for node, has := range trusted {
+		if node != n.ID() && !slices.Equal(has, step.Fingerprints()) {
+			return domain.Refuse(domain.Conflict, "node %s has taken a step of another replacement of the authority; run the command again", node)
+		}
+	}
+	return nil
 }
 
 // fits checks that nodes at a step accept nodes with the currently trusted certificates, and vice versa.

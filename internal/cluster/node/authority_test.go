@@ -334,3 +334,54 @@ func TestTwoReplacementsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A step of another leader that reaches a node behind this leader's step ends this replacement while all nodes still trust each other.
+func TestStepOfAnotherLeader(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	first, second, third := trio(t, first, dirs[1], dirs[2])
+	other := first.steps(first.stored(dirs[0]))[0]
+	for played := false; !played; {
+		answer := third.HoldAuthority()
+		replaced := make(chan error, 1)
+		go func() { replaced <- second.ReplaceAuthority(t.Context()) }()
+		time.Sleep(50 * time.Millisecond) // the first node says what it trusts; otherwise the attempt fails, and is repeated
+		take := first.HoldAuthority()
+		answer()
+		waittest.Until(t, "the third node takes the first step, or the attempt fails", func() bool {
+			played = len(third.fingerprints()) == 2
+			return played || len(replaced) > 0
+		})
+		if played {
+			if _, err := third.AnswerAuthorities(t.Context(), other.PEM()); err != nil {
+				t.Error(err)
+			}
+		}
+		take()
+		if err := <-replaced; !domain.IsRefused(err, domain.Conflict) {
+			t.Errorf("the replacement: %v, want a conflict", err)
+		}
+	}
+	for _, m := range []*member{first, second, third} {
+		waittest.Until(t, m.ID()+" replaces the authority", func() bool {
+			err := m.ReplaceAuthority(t.Context())
+			if err != nil && !domain.IsRefused(err, domain.Conflict) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+	}
+}
+
+// fingerprints returns the certificates that a node trusts.
+func (m *member) fingerprints() (has []trust.Fingerprint) {
+	m.t.Helper()
+	answer, err := m.AnswerAuthorities(m.t.Context(), nil)
+	if err == nil {
+		err = json.Unmarshal(answer, &has)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return has
+}

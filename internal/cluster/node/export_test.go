@@ -16,3 +16,9 @@ func (n *Node) AnswerAuthorities(ctx context.Context, store []byte) ([]byte, err
 
 // ReplaceAuthority replaces the authority as if this node led.
 func (n *Node) ReplaceAuthority(ctx context.Context) error { return n.replaceAuthority(ctx) }
+
+// HoldAuthority keeps the node from answering the leader's questions until release is called.
+func (n *Node) HoldAuthority() (release func()) {
+	n.taking.Lock()
+	return n.taking.Unlock
+}
