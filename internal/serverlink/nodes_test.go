@@ -90,6 +90,45 @@ func TestMoveClosesTheOldLink(t *testing.T) {
 	moved.host(1)
 }
 
+// TestReturnFromAnotherNode: heartbeats that another node got in the meantime are not missing when a process returns.
+func TestReturnFromAnotherNode(t *testing.T) {
+	w, _, _, _, at := twoNodes(t)
+	silence := w.config.Periods.Silence
+	before := w.ready("p")
+	w.passLinks(silence / 2)
+	moved := before.again(at)
+	before.ended()
+	w.passLinks(silence/2 - time.Second) // the record of the process is still kept
+	moved.ok(moved.Heartbeat(context.Background(), true))
+	back := moved.again()
+	back.attached()
+	w.passLinks(2 * time.Second)
+	if h := w.process("p").Health; h != fleet.Healthy {
+		t.Errorf("a moment after a heartbeat at the other node, the process is %v", h)
+	}
+	w.passLinks(silence)
+	if h := w.process("p").Health; h != fleet.Unhealthy {
+		t.Errorf("without a heartbeat at either node, the process is %v", h)
+	}
+	back.ok(back.Heartbeat(context.Background(), true))
+	waittest.Until(w, "the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+}
+
+// TestReturnToTheSameNode: a lost connection does not reset the clock of silence.
+func TestReturnToTheSameNode(t *testing.T) {
+	w, _, _, _, _ := twoNodes(t)
+	s := w.ready("p")
+	w.passLinks(w.config.Periods.Silence - time.Second)
+	s.Drop()
+	s.ended()
+	waittest.Until(w, "the loss to be recorded", func() bool { return !w.process("p").Linked })
+	s.again().attached()
+	w.passLinks(2 * time.Second)
+	if h := w.process("p").Health; h != fleet.Unhealthy {
+		t.Errorf("after its silence, the process is %v", h)
+	}
+}
+
 // TestRefreshToAnotherNode: a process that moves to another node is free for game sessions again when the time for the move is over.
 func TestRefreshToAnotherNode(t *testing.T) {
 	w, _, _, _, at := twoNodes(t, func(w *world) {
@@ -102,6 +141,13 @@ func TestRefreshToAnotherNode(t *testing.T) {
 	}
 	before.again(at)
 	waittest.Until(w, "the process to be eligible", func() bool { return w.eligible("p") })
+}
+
+// attached returns once the door reads from the connection, which has no heartbeat yet.
+func (s *server) attached() {
+	s.w.Helper()
+	_, err := s.Do(context.Background(), "GetComputeCertificate", "")
+	s.ok(err)
 }
 
 func (s *server) key() fleet.Key {

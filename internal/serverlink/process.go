@@ -25,6 +25,7 @@ type process struct {
 	links   []*link   // open ones, newest last
 	current *link     // receives the pushes; nil if there is none
 	left    time.Time // when the last connection ended; the record is kept for a while, because most processes reconnect
+	node    uint32    // this node's number in the core when the latest connection was attached; 0: a single node
 
 	ready       bool         // ActivateServerProcess has been executed
 	readySince  time.Time    // since when a first heartbeat is expected
@@ -101,6 +102,9 @@ func (s *Server) connected(key fleet.Key) {
 		if ok && now.Linked && now.Node != 0 && !slices.ContainsFunc(p.links, func(l *link) bool { return l.id == now.Link }) {
 			p.makeCurrent(nil)
 			p.refreshing, p.refreshed = time.Time{}, nil // the other node ends the switch
+			if now.Node != p.node {
+				p.readySince = time.Time{} // the other node gets its heartbeats: if it returns, they are expected anew
+			}
 		}
 		return nil
 	})
@@ -112,6 +116,9 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.know(found, p.readySince.IsZero())
+	if found.Link == l.id {
+		p.node = found.Node
+	}
 	if len(p.links) == 1 {
 		p.exitBy = time.Time{} // the deadline was for its previous connections
 	}
