@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -11,16 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 )
-
-// leaderless are the peers of a node whose cluster has no leader.
-type leaderless struct{ engine.Peers }
-
-func (leaderless) Index(context.Context) (uint64, error) { return 0, engine.ErrNotLeading }
 
 // What the service cannot do at the moment is neither a bad request nor the mistake of a person.
 func TestOverloaded(t *testing.T) {
-	x := newDeskOn(t, engine.Config{Cell: cell.DefaultConfig(), Peers: leaderless{}, Patience: time.Millisecond}, nil)
+	x := newDeskOn(t, engine.Config{Cell: cell.DefaultConfig(), Peers: enginetest.Leaderless{}, Patience: time.Millisecond}, nil)
 	x.wantPage(x.get(Prefix+"/fleets", x.signedInAs("LOOK")), http.StatusServiceUnavailable, "Service Unavailable", "no node of the cluster decides at the moment")
 
 	var short atomic.Bool

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -409,33 +408,15 @@ func TestAttackSlowProviderAtChecks(t *testing.T) {
 // Passkey requests are bounded, accepted only from this service's own pages, and reveal nothing. TestPeopleInABrowser covers real browsers.
 func TestAttackPasskeys(t *testing.T) {
 	x := newHouse(t, map[string]any{})
-	post := func(path, origin, body string, cookies ...*http.Cookie) (int, string, []*http.Cookie) {
-		t.Helper()
-		r, err := http.NewRequest("POST", x.base()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Origin", origin)
-		for _, c := range cookies {
-			r.AddCookie(c)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body)
-		return answer.StatusCode, string(text), answer.Cookies()
-	}
 	for _, path := range []string{"/signin/passkey/begin", "/signin/passkey/finish", "/signin/enrol/begin", "/signin/enrol/finish"} {
-		if status, text, _ := post(path, "https://evil.example", "{}"); status != http.StatusForbidden {
+		if status, text, _ := x.post(path, "https://evil.example", "{}"); status != http.StatusForbidden {
 			t.Errorf("%s from another site: %d %s", path, status, text)
 		}
-		if status, text, _ := post(path, x.base(), `{"x":"`+strings.Repeat("x", bodyMax)); status != http.StatusRequestEntityTooLarge {
+		if status, text, _ := x.post(path, x.base(), `{"x":"`+strings.Repeat("x", bodyMax)); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s with a huge body: %d %s", path, status, text)
 		}
 		for _, body := range []string{"", "[", "null", `{"link":1}`, `{"response":{}}`, "\xff"} {
-			if status, text, _ := post(path, x.base(), body); status >= 500 {
+			if status, text, _ := x.post(path, x.base(), body); status >= 500 {
 				t.Errorf("%s with %q: %d %s", path, body, status, text)
 			}
 		}
@@ -448,25 +429,25 @@ func TestAttackPasskeys(t *testing.T) {
 		}
 	}
 	// Whether a person exists, the answer to a wrong link is the same.
-	_, unknown, _ := post("/signin/enrol/begin", x.base(), `{"link":"`+domainpeople.ID{2}.String()+`.x"}`)
+	_, unknown, _ := x.post("/signin/enrol/begin", x.base(), `{"link":"`+domainpeople.ID{2}.String()+`.x"}`)
 	for _, link := range []string{person.Person.ID + ".x", person.Person.ID + "." + secret + "A", person.Person.ID, "", secret, "." + secret} {
-		if status, text, _ := post("/signin/enrol/begin", x.base(), `{"link":"`+link+`"}`); status != http.StatusUnauthorized || text != unknown {
+		if status, text, _ := x.post("/signin/enrol/begin", x.base(), `{"link":"`+link+`"}`); status != http.StatusUnauthorized || text != unknown {
 			t.Errorf("link %q: %d %s, want %s", link, status, text, unknown)
 		}
 	}
-	status, text, cookies := post("/signin/enrol/begin", x.base(), `{"link":"`+person.Person.ID+"."+secret+`"}`)
+	status, text, cookies := x.post("/signin/enrol/begin", x.base(), `{"link":"`+person.Person.ID+"."+secret+`"}`)
 	if status != http.StatusOK || !strings.Contains(text, `"userVerification":"required"`) || !strings.Contains(text, `"residentKey":"required"`) {
 		t.Errorf("the right link: %d %s", status, text)
 	}
 	// The challenge of one purpose is none for another, and an invented credential is refused.
 	const invented = `{"id":"AQ","rawId":"AQ","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"AA","userHandle":"AQAAAAAAAAAAAAAAAAAAAA"}}`
 	for what, cookie := range map[string][]*http.Cookie{"no challenge": nil, "that of a registration": cookies} {
-		if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookie...); status != http.StatusBadRequest && status != http.StatusUnauthorized {
+		if status, text, _ := x.post("/signin/passkey/finish", x.base(), invented, cookie...); status != http.StatusBadRequest && status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
-	_, _, cookies = post("/signin/passkey/begin", x.base(), `{"back":"//evil.example"}`)
-	if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, "not registered with this service") {
+	_, _, cookies = x.post("/signin/passkey/begin", x.base(), `{"back":"//evil.example"}`)
+	if status, text, _ := x.post("/signin/passkey/finish", x.base(), invented, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, "not registered with this service") {
 		t.Errorf("an invented answer: %d %s", status, text)
 	}
 }

@@ -1,7 +1,6 @@
 package people
 
 import (
-	"context"
 	"encoding/base64"
 	"io"
 	"net/http"
@@ -15,11 +14,6 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/enginetest"
 )
-
-// leaderless are the peers of a node whose cluster has no leader.
-type leaderless struct{ engine.Peers }
-
-func (leaderless) Index(context.Context) (uint64, error) { return 0, engine.ErrNotLeading }
 
 // The nodes of a cluster agree on when a sign-in that one of them began is over at the others, whose clocks may differ.
 func TestSignInAtANodeWithAnotherClock(t *testing.T) {
@@ -47,37 +41,39 @@ func TestSignInAtANodeWithAnotherClock(t *testing.T) {
 	}
 }
 
+// post sends what the script of a page at an origin sends.
+func (x *house) post(path, origin, body string, cookies ...*http.Cookie) (status int, text string, set []*http.Cookie) {
+	x.Helper()
+	r, err := http.NewRequest("POST", x.base()+path, strings.NewReader(body))
+	if err != nil {
+		x.Fatal(err)
+	}
+	r.Header.Set("Origin", origin)
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer answer.Body.Close()
+	content, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(content), answer.Cookies()
+}
+
 // A passkey that cannot be looked up is not a wrong one.
 func TestPasskeyWithoutALeader(t *testing.T) {
 	x := newHouse(t, map[string]any{})
-	post := func(path, body string, cookies []*http.Cookie) (int, string, []*http.Cookie) {
-		t.Helper()
-		r, err := http.NewRequest("POST", x.base()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Origin", x.base())
-		for _, c := range cookies {
-			r.AddCookie(c)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body)
-		return answer.StatusCode, string(text), answer.Cookies()
-	}
-	_, _, cookies := post("/signin/passkey/begin", `{"back":"/"}`, nil)
+	_, _, cookies := x.post("/signin/passkey/begin", x.base(), `{"back":"/"}`)
 	good := x.Door.engine
-	x.Door.engine = enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Peers: leaderless{}, Patience: time.Millisecond})
+	x.Door.engine = enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Peers: enginetest.Leaderless{}, Patience: time.Millisecond})
 	handle := base64.RawURLEncoding.EncodeToString(make([]byte, len(people.ID{})))
 	answer := `{"id":"AQ","rawId":"AQ","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"` + base64.RawURLEncoding.EncodeToString(make([]byte, 37)) + `","signature":"AA","userHandle":"` + handle + `"}}`
-	if status, text, _ := post("/signin/passkey/finish", answer, cookies); status != http.StatusServiceUnavailable || strings.Contains(text, wrongPasskey) || strings.Contains(x.log.String(), "sign-in failed") {
+	if status, text, _ := x.post("/signin/passkey/finish", x.base(), answer, cookies...); status != http.StatusServiceUnavailable || strings.Contains(text, wrongPasskey) || strings.Contains(x.log.String(), "sign-in failed") {
 		t.Errorf("%d %s, want 503\n%s", status, text, x.log)
 	}
 	x.Door.engine = good
-	if status, text, _ := post("/signin/passkey/finish", answer, cookies); status != http.StatusUnauthorized || !strings.Contains(text, wrongPasskey) {
+	if status, text, _ := x.post("/signin/passkey/finish", x.base(), answer, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, wrongPasskey) {
 		t.Errorf("with a leader: %d %s, want 401", status, text)
 	}
 }

@@ -2,6 +2,7 @@
 package enginetest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
@@ -28,3 +29,9 @@ func Open(t testing.TB, c engine.Config) *engine.Engine {
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
+
+// Leaderless are the peers of a node whose cluster has no leader.
+type Leaderless struct{ engine.Peers }
+
+// Index implements engine.Peers.
+func (Leaderless) Index(context.Context) (uint64, error) { return 0, engine.ErrNotLeading }
