@@ -316,12 +316,13 @@ try {
   assert.equal(await text("h1"), "Overview");
 
   // A page whose stream has ended says that it shows what was before.
-  const stream = (name) => page.$eval("[sse-connect]", (e, n) => e.dispatchEvent(new CustomEvent(n, { bubbles: true, detail: {} })), name);
-  await stream("htmx:sseError");
-  await page.waitForSelector("#behind", { visible: true });
+  const streamUntil = (name, hidden) => page.waitForFunction((n, h) => { // again and again, because the page's own stream may open meanwhile
+    document.querySelector("[sse-connect]").dispatchEvent(new CustomEvent(n, { bubbles: true, detail: {} }));
+    return document.getElementById("behind").hidden === h;
+  }, {}, name, hidden);
+  await streamUntil("htmx:sseError", false);
   await accessible("behind");
-  await stream("htmx:sseOpen");
-  await page.waitForSelector("#behind", { hidden: true });
+  await streamUntil("htmx:sseOpen", true);
 
   // A revoked key is out, on the page that is open, too. What was written there stays.
   await go("/console/do/create-location");
