@@ -142,7 +142,7 @@ func (m *Manager) Watch(ctx context.Context, works func(context.Context) (status
 			if !failed && m.watchdog > 0 {
 				m.log.Error("the program does not work: it stops feeding systemd's watchdog, which restarts it", "error", v.err, "watchdog", m.watchdog)
 			}
-			failed = true
+			failed, shown = true, ""
 			m.send("", "does not work: "+v.err.Error())
 			continue
 		}

@@ -119,7 +119,12 @@ func TestWatch(t *testing.T) {
 		t.Errorf("while the program hangs: %q", got)
 	}
 	answers <- nil
-	for !strings.HasPrefix(at.next(), "WATCHDOG=1") {
+	got := at.next()
+	for !strings.HasPrefix(got, "WATCHDOG=1") {
+		got = at.next()
+	}
+	if got != "WATCHDOG=1\nSTATUS=serves" { // otherwise systemctl status would show the failure for good
+		t.Errorf("when it works again: %q", got)
 	}
 	stop()
 	<-ended
