@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,7 +91,7 @@ func (k *Keeper) Points() (points []series.Point, undo func()) {
 		}
 	}
 	was := k.was
-	k.was = map[series.Key]series.Stat{}
+	k.was = maps.Clone(was) // with those of a family that is omitted now: its next value would otherwise count from the start of the program
 	for key, sum := range sums {
 		if gauges[key] {
 			points = append(points, series.Point{Key: key, Stat: series.Of(sum.Sum)})

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,5 +45,49 @@ func TestKeeper(t *testing.T) {
 	}
 	if third, _ := read(); third[ok].Count != 0 || third[took].Count != 0 || third[tickets] != series.Of(7) {
 		t.Errorf("in a minute without calls: %v", third)
+	}
+}
+
+// unsteady is a counter that cannot always be read, such as those of the operating system while the process has no descriptor left.
+type unsteady struct {
+	prometheus.Counter
+	fails bool
+}
+
+func (u *unsteady) Collect(to chan<- prometheus.Metric) {
+	if u.fails {
+		to <- prometheus.NewInvalidMetric(u.Desc(), errors.New("too many open files"))
+		return
+	}
+	u.Counter.Collect(to)
+}
+
+// A counter that could not be read in one minute continues from its last value. It does not add everything since the start to one minute.
+func TestKeeperMissesACounter(t *testing.T) {
+	d, _ := door(t, true)
+	cpu := &unsteady{Counter: prometheus.NewCounter(prometheus.CounterOpts{Name: "process_cpu_seconds_total"})}
+	d.Register(cpu)
+	k := d.Keeper()
+	key := series.MakeKey("process_cpu_seconds_total")
+	read := func() series.Stat {
+		points, _ := k.Points()
+		for _, p := range points {
+			if p.Key == key {
+				return p.Stat
+			}
+		}
+		return series.Stat{}
+	}
+	cpu.Add(1000)
+	read()
+	cpu.fails = true
+	cpu.Add(2)
+	if got := read(); got.Count != 0 {
+		t.Errorf("while it cannot be read: %v", got)
+	}
+	cpu.fails = false
+	cpu.Add(3)
+	if got := read(); got != series.Of(5) {
+		t.Errorf("afterwards: %v, want 5, what was added since it was last read", got)
 	}
 }
