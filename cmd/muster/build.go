@@ -19,7 +19,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"golang.org/x/sync/errgroup"
@@ -158,8 +157,7 @@ func (p *pusher) key(ctx context.Context) (key *types.AwsCredentials, err error)
 			key = out.UploadCredentials
 			return false, nil
 		}
-		refused, answered := errors.AsType[*awshttp.ResponseError](err)
-		return !answered || mayPass(refused.HTTPStatusCode()), err
+		return apiMayPass(err), err
 	})
 	return key, err
 }

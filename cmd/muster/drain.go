@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -102,16 +103,24 @@ func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.C
 	return found, nil
 }
 
-// wait prints the number of remaining game sessions each time it changes, until there are none.
+// wait prints the number of remaining game sessions each time it changes, until there are none. It outlasts a restart of the service.
 func (c *drainCommand) wait(ctx context.Context, api *gamelift.Client, x *types.Compute, stdout io.Writer) error {
+	p := patience{
+		limit: awaitPatience, pause: func(int) <-chan time.Time { return time.After(c.Every) },
+		tell: func(text string) { fmt.Fprintf(os.Stderr, "drain compute %s: %s\n", c.Compute, text) },
+	}
 	told := -1
 	for {
-		left, err := gamesOn(ctx, api, x)
+		left := 0
+		err := p.persist(ctx, func() (again bool, err error) {
+			left, err = gamesOn(ctx, api, x)
+			return apiMayPass(err), err
+		})
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopped waiting before the compute was empty: %w; compute %s stays drained", ctx.Err(), c.Compute)
 		case err != nil:
-			return err
+			return fmt.Errorf("%w; compute %s stays drained", err, c.Compute)
 		case left == 0:
 			_, err := fmt.Fprintf(stdout, "compute %s is empty\n", c.Compute)
 			return err

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -126,5 +130,31 @@ func TestDrain(t *testing.T) {
 	}
 	if _, err := runForTest(t, envOf(keys[identity.ReadOnly]), append(drain, "--fleet", fleets[1], "twin")...); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("with a read-only key: %v", err)
+	}
+}
+
+// A drain that waits outlasts a restart of the service, and ends if its key is refused.
+func TestDrainOutlastsARestart(t *testing.T) {
+	var status, requests atomic.Int32
+	status.Store(http.StatusServiceUnavailable)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) > 2 && status.Load() == http.StatusServiceUnavailable {
+			status.Store(http.StatusOK)
+		}
+		w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
+		w.WriteHeader(int(status.Load()))
+		_, _ = w.Write([]byte{0xa0}) // an empty object: no game sessions
+	}))
+	defer service.Close()
+	api := gamelift.New(gamelift.Options{BaseEndpoint: &service.URL, Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), Retryer: aws.NopRetryer{}})
+	c := drainCommand{Compute: "host", Every: time.Millisecond}
+	x := &types.Compute{FleetId: aws.String("fleet-1"), ComputeName: aws.String("host"), Location: aws.String("custom-home")}
+	var out bytes.Buffer
+	if err := c.wait(t.Context(), api, x, &out); err != nil || out.String() != "compute host is empty\n" {
+		t.Errorf("the service was away for a moment: %v\n%s", err, out.String())
+	}
+	status.Store(http.StatusForbidden)
+	if err := c.wait(t.Context(), api, x, &out); err == nil || !strings.Contains(err.Error(), "compute host stays drained") {
+		t.Errorf("with a key that was revoked meanwhile: %v", err)
 	}
 }

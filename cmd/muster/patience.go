@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
 // patience repeats requests while the service does not answer: it may be restarting, or the cluster may be electing a leader. Any successful request resets
@@ -27,6 +30,12 @@ func pauseOfPush(attempt int) <-chan time.Time {
 // mayPass reports whether a request that was answered with the status may succeed later without changes.
 func mayPass(status int) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}
+
+// apiMayPass is mayPass for the error of a client of the API; a request without an answer may succeed later, too.
+func apiMayPass(err error) bool {
+	refused, answered := errors.AsType[*awshttp.ResponseError](err)
+	return !answered || mayPass(refused.HTTPStatusCode())
 }
 
 // persist calls do until it succeeds, fails permanently, or the limit is reached.
