@@ -169,6 +169,26 @@ func TestReloadTakesAllOrNothing(t *testing.T) {
 	}
 }
 
+// A reload that fails keeps the identity provider of players with the keys that were fetched from it, for the next one that succeeds.
+func TestFailedReloadKeepsTheKeysOfPlayers(t *testing.T) {
+	x := newReloading(t, func(s *settings.Settings) {
+		s.PlayerFlow, s.PlayerOIDCIssuer, s.PlayerOIDCAudience = true, "https://id.example.com", "game"
+	})
+	before, in := x.playersOIDC.OIDC, x.Settings().Settings
+	if _, err := x.set(func(s *settings.Settings) {
+		s.PlayerOIDCAudience, s.AuditExport = "other", "syslog+tls://127.0.0.1:9?ca="+filepath.Join(t.TempDir(), "none.pem")
+	}); err == nil {
+		t.Fatal("a certificate that is not here was accepted")
+	}
+	x.mustSet(func(s *settings.Settings) {
+		*s = in
+		s.PlayerLoginsPerAddress++
+	})
+	if x.playersOIDC.OIDC != before {
+		t.Error("the provider was replaced although its settings are the same")
+	}
+}
+
 // The content of files that settings name is read again although the settings are the same, and a file that is half written changes nothing.
 func TestReloadReadsFilesAgain(t *testing.T) {
 	people := filepath.Join(t.TempDir(), "people.json")

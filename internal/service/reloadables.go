@@ -170,8 +170,14 @@ func (x *Service) reloadables() []reloadable {
 			if x.players == nil {
 				return func() {}, nil
 			}
+			before := x.playersOIDC
 			c, err := x.changeable(s)
-			return func() { x.players.Change(c) }, err
+			provider := x.playersOIDC
+			x.playersOIDC = before // the next reload needs it if this one fails
+			return func() {
+				x.playersOIDC = provider
+				x.players.Change(c)
+			}, err
 		}},
 		{settings: []string{"player-hooks"}, files: func(s settings.Settings) map[string]string {
 			return map[string]string{"player-hooks": s.PlayerHooks}
