@@ -90,6 +90,15 @@ func checkPeriods(valid, check time.Duration) error {
 	return nil
 }
 
+// signIn returns a sign-in session.
+func (t *Tx) signIn(id string) (SignIn, error) {
+	r, ok := t.SignIns.Find(id)
+	if !ok {
+		return SignIn{}, domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", id)
+	}
+	return *t.SignIns.Get(r), nil
+}
+
 // RenewSession records that the provider has confirmed a person, with the groups and roles that it now reports. Without
 // a role the session ends.
 type RenewSession struct {
@@ -107,9 +116,9 @@ type RenewSession struct {
 // Decide emits SignInChanged, or SignInsEnded.
 func (cmd *RenewSession) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.SignIns.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", cmd.ID)
+	x, err := t.signIn(cmd.ID)
+	if err != nil {
+		return err
 	}
 	if err := checkPeriods(time.Second, cmd.Check); err != nil {
 		return err
@@ -118,7 +127,6 @@ func (cmd *RenewSession) Decide(k *kernel.Tx) error {
 		t.Emit(&SignInsEnded{IDs: []string{cmd.ID}, Cause: NoRole})
 		return nil
 	}
-	x := *t.SignIns.Get(r)
 	x.Groups, x.Roles, x.Checked, x.CheckBy = sortedGroups(cmd.Groups), cmd.Roles, t.Now, t.Now.Add(cmd.Check)
 	if cmd.Name != "" {
 		x.Name = cmd.Name
@@ -150,11 +158,10 @@ type KeepRefresh struct {
 // Decide emits SignInChanged.
 func (cmd *KeepRefresh) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, ok := t.SignIns.Find(cmd.ID)
-	if !ok {
-		return domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", cmd.ID)
+	x, err := t.signIn(cmd.ID)
+	if err != nil {
+		return err
 	}
-	x := *t.SignIns.Get(r)
 	x.Refresh = cmd.Refresh
 	if err := x.check(); err != nil {
 		return err
