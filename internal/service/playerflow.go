@@ -26,10 +26,15 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	if !s.PlayerFlow {
 		return nil
 	}
-	may, err := x.changeable(s)
+	oidc, err := x.playersOIDC.with(s)
 	if err != nil {
 		return err
 	}
+	may, err := x.changeable(s, oidc)
+	if err != nil {
+		return err
+	}
+	x.playersOIDC = oidc
 	x.beginWarning()
 	hooks, err := playerhooks.ReadFile(s.PlayerHooks)
 	if err != nil {
@@ -69,11 +74,9 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 }
 
 // changeable returns the part of the players' settings that a reload can change.
-func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err error) {
+func (x *Service) changeable(s settings.Settings, oidc playersOIDC) (c playerapi.Changeable, err error) {
 	c.Origins, c.LoginsPerAddress = s.Origins(), s.PlayerLoginsPerAddress
-	if c.Logins.Providers, err = x.playerProviders(s); err != nil {
-		return c, err
-	}
+	c.Logins.Providers = playerProviders(s, oidc)
 	if s.PlayerLoginKeys != "" {
 		if c.Logins.Keys, err = authentication.OpenLoginKeys(authentication.LoginKeysConfig{
 			Path: s.PlayerLoginKeys, Audiences: strings.Fields(s.PlayerLoginAudience), Issuers: strings.Fields(s.PlayerLoginIssuer), Now: x.engine.Now, Log: x.log,
@@ -94,26 +97,28 @@ type playersOIDC struct {
 	*authentication.OIDC
 }
 
-// playerProviders returns the identity providers of players. A provider whose settings have not changed stays, with the keys that were fetched from it: it may be down.
-func (x *Service) playerProviders(s settings.Settings) (map[string]authentication.Provider, error) {
+// with returns the provider with new settings. A provider whose settings have not changed stays, with the keys that were fetched from it: it may be down.
+func (p playersOIDC) with(s settings.Settings) (playersOIDC, error) {
+	made := [...]string{s.PlayerOIDCIssuer, s.PlayerOIDCAudience, s.PlayerOIDCKeys, s.PlayerOIDCClaim, s.PlayerOIDCPrefix}
+	if s.PlayerOIDCIssuer == "" || p.OIDC != nil && p.settings == made {
+		return p, nil
+	}
+	oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
+		Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
+	})
+	return playersOIDC{made, oidc}, err
+}
+
+// playerProviders returns the identity providers of players.
+func playerProviders(s settings.Settings, oidc playersOIDC) map[string]authentication.Provider {
 	providers := map[string]authentication.Provider{}
 	if s.PlayerOIDCIssuer != "" {
-		made := [...]string{s.PlayerOIDCIssuer, s.PlayerOIDCAudience, s.PlayerOIDCKeys, s.PlayerOIDCClaim, s.PlayerOIDCPrefix}
-		if x.playersOIDC.OIDC == nil || x.playersOIDC.settings != made {
-			oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
-				Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
-			})
-			if err != nil {
-				return nil, err
-			}
-			x.playersOIDC = playersOIDC{made, oidc}
-		}
-		providers["oidc"] = x.playersOIDC.OIDC
+		providers["oidc"] = oidc.OIDC
 	}
 	if s.PlayerDev() {
 		providers["dev"] = authentication.Development{}
 	}
-	return providers, nil
+	return providers
 }
 
 // beginWarning starts to log a repeated warning while players need no credentials, which a reload can change.

@@ -31,10 +31,15 @@ func TestReloadKeepsTheKeysOfPlayers(t *testing.T) {
 	s := settings.Settings{PlayerOIDCIssuer: "https://id.example.com", PlayerOIDCAudience: "game"}
 	provider := func() authentication.Provider {
 		t.Helper()
-		c, err := x.changeable(s)
+		oidc, err := x.playersOIDC.with(s)
 		if err != nil {
 			t.Fatal(err)
 		}
+		c, err := x.changeable(s, oidc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.playersOIDC = oidc
 		return c.Logins.Providers["oidc"]
 	}
 	first := provider()

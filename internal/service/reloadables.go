@@ -170,12 +170,13 @@ func (x *Service) reloadables() []reloadable {
 			if x.players == nil {
 				return func() {}, nil
 			}
-			before := x.playersOIDC
-			c, err := x.changeable(s)
-			provider := x.playersOIDC
-			x.playersOIDC = before // the next reload needs it if this one fails
+			oidc, err := x.playersOIDC.with(s)
+			if err != nil {
+				return nil, err
+			}
+			c, err := x.changeable(s, oidc)
 			return func() {
-				x.playersOIDC = provider
+				x.playersOIDC = oidc
 				x.players.Change(c)
 			}, err
 		}},
