@@ -10,8 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
-
-	"github.com/musterhq/muster/internal/waittest"
 )
 
 // A real browser signs in to the console, looks at every page, and ends a game session: nothing is inaccessible, nothing comes from elsewhere, what players choose stays text, and open pages follow
@@ -33,16 +31,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	must(t, first.Heartbeat(t.Context(), true))
 	const name = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 	create := func(name string, b *bareServer) string {
-		var id string
-		waittest.Until(t, "a game session", func() bool { // the first health report may still be under way
-			out, err := admin.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &p.fleet, Location: &p.location, Name: &name, MaximumPlayerSessionCount: aws.Int32(4)})
-			if isError[*types.FleetCapacityExceededException](err) {
-				return false
-			}
-			must(t, err)
-			id = *out.GameSession.GameSessionId
-			return true
-		})
+		id := *p.createWhenFree(&gamelift.CreateGameSessionInput{Name: &name, MaximumPlayerSessionCount: aws.Int32(4)}).GameSessionId
 		for push := range b.pushes {
 			if push.action == "CreateGameSession" {
 				break

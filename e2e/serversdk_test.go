@@ -286,15 +286,7 @@ func TestLargeSessionData(t *testing.T) {
 	p := startService(t).prepare()
 	server := p.ready(sdkOptions{})
 	data := strings.Repeat("x", 262_143) + "ü" // 262,144 characters
-	waittest.Until(t, "a free process", func() bool {
-		_, err := p.api().CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{
-			FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: aws.Int32(1), GameSessionData: &data})
-		if isError[*types.FleetCapacityExceededException](err) {
-			return false
-		}
-		must(t, err)
-		return true
-	})
+	p.createWhenFree(&gamelift.CreateGameSessionInput{MaximumPlayerSessionCount: aws.Int32(1), GameSessionData: &data})
 	if got := server.untilEvent("start", 1).Session.GameSessionData; got != data {
 		t.Errorf("got %d bytes of session data, want %d", len(got), len(data))
 	}

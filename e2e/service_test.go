@@ -283,11 +283,15 @@ func (s *service) prepareAt(location string) *place {
 // createGameSession waits until a process is free and creates a session.
 func (p *place) createGameSession(playersMax int32) *types.GameSession {
 	p.t.Helper()
-	var created *types.GameSession
+	return p.createWhenFree(&gamelift.CreateGameSessionInput{MaximumPlayerSessionCount: &playersMax, Name: aws.String("Debug")})
+}
+
+// createWhenFree waits until a process is free and creates a session in the place's fleet and location. The first report of a process's health may still be under way.
+func (p *place) createWhenFree(in *gamelift.CreateGameSessionInput) (created *types.GameSession) {
+	p.t.Helper()
+	in.FleetId, in.Location = &p.fleet, &p.location
 	waittest.Until(p.t, "a free server process", func() bool {
-		out, err := p.api().CreateGameSession(p.t.Context(), &gamelift.CreateGameSessionInput{
-			FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: &playersMax, Name: aws.String("Debug"),
-		})
+		out, err := p.api().CreateGameSession(p.t.Context(), in)
 		if isError[*types.FleetCapacityExceededException](err) {
 			return false
 		}

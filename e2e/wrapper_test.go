@@ -14,8 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
-
-	"github.com/musterhq/muster/internal/waittest"
 )
 
 // wrapper is the service's side of Amazon's game server wrapper 1.2.0: the calls and messages that it sends, in its order and form.
@@ -136,21 +134,12 @@ func includes(message, members map[string]any) bool {
 }
 
 // createForWrapper waits until the wrapper's process is free: its heartbeat is answered before the service has recorded the health.
-func (p *place) createForWrapper() (game *types.GameSession) {
+func (p *place) createForWrapper() *types.GameSession {
 	p.t.Helper()
-	waittest.Until(p.t, "a free server process", func() bool {
-		out, err := p.api().CreateGameSession(p.t.Context(), &gamelift.CreateGameSessionInput{
-			FleetId: &p.fleet, Location: &p.location, Name: aws.String("n"), GameSessionData: aws.String("d"), MaximumPlayerSessionCount: aws.Int32(4),
-			GameProperties: []types.GameProperty{{Key: aws.String("k"), Value: aws.String("v")}},
-		})
-		if isError[*types.FleetCapacityExceededException](err) {
-			return false
-		}
-		must(p.t, err)
-		game = out.GameSession
-		return true
+	return p.createWhenFree(&gamelift.CreateGameSessionInput{
+		Name: aws.String("n"), GameSessionData: aws.String("d"), MaximumPlayerSessionCount: aws.Int32(4),
+		GameProperties: []types.GameProperty{{Key: aws.String("k"), Value: aws.String("v")}},
 	})
-	return game
 }
 
 // Two wrappers on one host, whose second one finds the compute of the first. One loses its connection in the middle of a game and keeps the game session; its game ends well. The game of the other crashes,
