@@ -49,15 +49,14 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report, kept, err := datadir.RepairArchive(ctx, c.Data, key)
+	report, kept, err := datadir.RepairArchive(ctx, c.Data, key, func(kept string) error {
+		return c.recordLater(c.Data, "archive repair", "archive", kept)
+	})
 	if err != nil {
 		return noArchive(c.Data, err)
 	}
-	if kept != "" { // before the output, which may end the program: its reader may be gone
-		err = c.recordLater(c.Data, "archive repair", "archive", kept)
-	}
-	if shown := showArchive(stdout, report); shown != nil || err != nil || kept == "" {
-		return errors.Join(err, shown)
+	if err := showArchive(stdout, report); err != nil || kept == "" {
+		return err
 	}
 	_, err = fmt.Fprintf(stdout, "repaired; the damaged archive is kept as %s\n", kept)
 	return err

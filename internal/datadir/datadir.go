@@ -196,6 +196,11 @@ func (d *Dir) journalOptions() journalpebble.Options {
 func (d *Dir) openArchive() error {
 	p := d.parts[Archive]
 	var err error
+	if interrupted, err := archivepebble.Interrupted(d.path(archiveDir)); err != nil {
+		return err
+	} else if interrupted {
+		return fmt.Errorf("%s is missing because its repair was interrupted: run `muster archive repair` again, which completes it", d.path(archiveDir))
+	}
 	if p.there, err = archivepebble.Exists(d.path(archiveDir)); err != nil || !p.there {
 		return err
 	}

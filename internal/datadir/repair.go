@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -20,8 +22,9 @@ func CheckArchive(ctx context.Context, dir string) (*archivepebble.Report, error
 }
 
 // RepairArchive drops the unreadable records of the archive of a stopped service's data directory. The next start records in the log and in the
-// journal what was dropped. kept is the path to which the damaged archive was moved; empty if nothing was damaged.
-func RepairArchive(ctx context.Context, dir string, key *secretkey.Key) (report *archivepebble.Report, kept string, err error) {
+// journal what was dropped. kept is the path to which the damaged archive was moved; empty if nothing was damaged. note records the repair elsewhere: it
+// is called before the repaired archive gets its name, and again by the call that completes an interrupted repair.
+func RepairArchive(ctx context.Context, dir string, key *secretkey.Key, note func(kept string) error) (report *archivepebble.Report, kept string, err error) {
 	unlock, err := identity.LockDir(dir)
 	if err != nil {
 		return nil, "", err
@@ -31,22 +34,32 @@ func RepairArchive(ctx context.Context, dir string, key *secretkey.Key) (report 
 	if _, damaged := errors.AsType[*identity.DamagedSecret](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) { // the start reports those
 		return nil, "", err
 	}
-	report, kept, err = archivepebble.Repair(ctx, filepath.Join(dir, archiveDir), owner)
-	if err != nil || kept == "" {
-		return report, kept, err
-	}
+	return archivepebble.Repair(ctx, filepath.Join(dir, archiveDir), owner, func(report *archivepebble.Report, kept string) error {
+		if err := notePending(dir, report, kept); err != nil {
+			return err
+		}
+		return note(kept)
+	})
+}
+
+// notePending makes the next start record the loss, unless an interrupted repair has already done so.
+func notePending(dir string, report *archivepebble.Report, kept string) error {
 	p, err := readPending(dir)
 	if err != nil {
-		return report, kept, err
+		return err
 	}
 	if p == nil {
 		id := report.Installation
 		if id == uuid.Nil { // of an earlier release, which the next start converts
-			return report, kept, nil
+			return nil
 		}
 		p = &pending{Format: pendingFormat, ID: id, Had: wholeParts}
 	}
-	p.Accepted = append(p.Accepted, loss{Archive, fmt.Sprintf("a repair dropped %d unreadable places and with them at least %d blocks; %d records are left, and the damaged archive is kept as %s",
-		len(report.Damage), len(report.Lost), report.Records, filepath.Base(kept))})
-	return report, kept, p.write(dir)
+	keptAs := "the damaged archive is kept as " + filepath.Base(kept)
+	if slices.ContainsFunc(p.Accepted, func(l loss) bool { return strings.HasSuffix(l.What, keptAs) }) {
+		return nil
+	}
+	p.Accepted = append(p.Accepted, loss{Archive, fmt.Sprintf("a repair dropped %d unreadable places and with them at least %d blocks; %d records are left, and %s",
+		len(report.Damage), len(report.Lost), report.Records, keptAs)})
+	return p.write(dir)
 }

@@ -379,6 +379,8 @@ func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
 	}
 }
 
+func unrecorded(*Report, string) error { return nil }
+
 func TestRepairReplacesTheFolder(t *testing.T) {
 	dir := path.Join(t.TempDir(), "archive")
 	a, err := Open(Options{Dir: dir, MemTable: 64 << 10})
@@ -390,13 +392,13 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Repair(t.Context(), dir, uuid.Nil); !errors.Is(err, archive.ErrInUse) {
+	if _, _, err := Repair(t.Context(), dir, uuid.Nil, unrecorded); !errors.Is(err, archive.ErrInUse) {
 		t.Fatalf("repair of an archive in use: %v", err)
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	report, kept, err := Repair(t.Context(), dir, uuid.Nil)
+	report, kept, err := Repair(t.Context(), dir, uuid.Nil, unrecorded)
 	if err != nil || kept != "" || !report.Whole() || report.Records != smallRecords {
 		t.Fatalf("repair of a whole archive: %+v, kept %q, %v", report, kept, err)
 	}
@@ -409,7 +411,7 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	content := embeddbtest.ReadFile(t, vfs.Default, damaged)
 	content[100] ^= 1
 	embeddbtest.WriteFile(t, vfs.Default, damaged, content)
-	report, kept, err = Repair(t.Context(), dir, uuid.UUID{5})
+	report, kept, err = Repair(t.Context(), dir, uuid.UUID{5}, unrecorded)
 	if err != nil || kept == "" || report.Whole() {
 		t.Fatalf("repair: %+v, kept %q, %v", report, kept, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,22 +27,31 @@ const (
 )
 
 // Repair copies the readable records of the archive in dir to a new archive in its place. It returns what it found and where the damaged one is kept.
-// It does not change an undamaged archive. The archive must not be in use. owner is its installation, in case the archive does not contain it.
-func Repair(ctx context.Context, dir string, owner uuid.UUID) (report *Report, kept string, err error) {
-	report, kept, err = repair(ctx, dir, owner)
+// It does not change an undamaged archive. The archive must not be in use. owner is its installation, in case the archive does not contain it. record
+// makes the same result durable elsewhere. It is called before the new archive gets its name, and again if an interruption at that moment makes the next
+// call complete the repair.
+func Repair(ctx context.Context, dir string, owner uuid.UUID, record func(report *Report, kept string) error) (report *Report, kept string, err error) {
+	report, kept, err = repair(ctx, dir, owner, record)
 	if err != nil {
 		return nil, "", fmt.Errorf("repair archive %s: %w", dir, err)
 	}
 	return report, kept, nil
 }
 
-func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, error) {
-	if there, err := Exists(dir + repairedSuffix); err != nil {
+// Interrupted reports whether a repair of the archive in dir was interrupted after the damaged archive was renamed. The next Repair completes it; until then
+// there is no archive.
+func Interrupted(dir string) (bool, error) {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	return Exists(dir + repairedSuffix)
+}
+
+func repair(ctx context.Context, dir string, owner uuid.UUID, record func(*Report, string) error) (*Report, string, error) {
+	if interrupted, err := Interrupted(dir); err != nil {
 		return nil, "", err
-	} else if _, err := os.Stat(dir); there && errors.Is(err, os.ErrNotExist) { // a repair was interrupted between its last two steps
-		if err := atomicfile.Rename(dir+repairedSuffix, dir); err != nil {
-			return nil, "", err
-		}
+	} else if interrupted {
+		return complete(ctx, dir, owner, record)
 	}
 	if _, err := os.Stat(dir); err != nil { // Open would create it
 		return nil, "", err
@@ -80,12 +90,48 @@ func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, 
 	}
 	kept := dir + damagedSuffix + strings.ReplaceAll(time.Now().UTC().Format("20060102T150405.000000Z"), ".", "")
 	_ = lock.Close() // Windows cannot rename a folder that contains an open file
-	for _, step := range [][2]string{{dir + repairingSuffix, dir + repairedSuffix}, {dir, kept}, {dir + repairedSuffix, dir}} {
+	for _, step := range [][2]string{{dir + repairingSuffix, dir + repairedSuffix}, {dir, kept}} {
 		if err := atomicfile.Rename(step[0], step[1]); err != nil {
 			return nil, "", err
 		}
 	}
-	return &s.report, kept, nil
+	return finish(dir, &s.report, kept, record)
+}
+
+// complete finishes a repair that was interrupted after the damaged archive was renamed.
+func complete(ctx context.Context, dir string, owner uuid.UUID, record func(*Report, string) error) (*Report, string, error) {
+	all, err := os.ReadDir(filepath.Dir(dir)) // sorted, and the names end with the time
+	if err != nil {
+		return nil, "", err
+	}
+	kept := ""
+	for _, entry := range all {
+		if strings.HasPrefix(entry.Name(), filepath.Base(dir)+damagedSuffix) {
+			kept = filepath.Join(filepath.Dir(dir), entry.Name())
+		}
+	}
+	if kept == "" {
+		return nil, "", fmt.Errorf("a repair was interrupted, and the damaged archive is no longer there: rename %s to use the repaired one", dir+repairedSuffix)
+	}
+	s, err := look(ctx, vfs.Default, kept)
+	if err != nil {
+		return nil, "", err
+	}
+	if s.report.Installation == uuid.Nil {
+		s.report.Installation = owner
+	}
+	return finish(dir, &s.report, kept, record)
+}
+
+// finish makes the repaired archive the current one, once the loss is recorded.
+func finish(dir string, report *Report, kept string, record func(*Report, string) error) (*Report, string, error) {
+	if err := record(report, kept); err != nil {
+		return nil, "", err
+	}
+	if err := atomicfile.Rename(dir+repairedSuffix, dir); err != nil {
+		return nil, "", err
+	}
+	return report, kept, nil
 }
 
 // write writes the readable blocks to a new archive, under their old numbers.
