@@ -41,10 +41,11 @@ const (
 
 // Bounds of the door.
 const (
-	KeyLife     = time.Hour // of upload credentials; the cloud service's are valid for 15 minutes, which is too short for a large build over a slow connection
-	uploadsMax  = 32        // concurrent requests with content
-	fetchesMax  = 128       // concurrent requests of hosts
-	readingsMax = 2         // manifests that are read from requests concurrently: each takes several times its size in memory
+	KeyLife     = time.Hour        // of upload credentials; the cloud service's are valid for 15 minutes, which is too short for a large build over a slow connection
+	uploadsMax  = 32               // concurrent requests with content
+	fetchesMax  = 128              // concurrent requests of hosts
+	fetchWait   = 20 * time.Second // how long further ones wait, less than a host waits for an answer
+	readingsMax = 2                // manifests that are read from requests concurrently: each takes several times its size in memory
 )
 
 // Config is what a Door needs.

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -660,6 +661,47 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%s: %d", digest, status)
 		}
 	}
+}
+
+// A request of a host waits for its turn, and is refused after a while so that the host asks again.
+func TestFetchWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := objects.Open(objects.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := New(Config{Secret: identity.NewCellSecret(), Objects: store})
+		path := d.FetchPath(strings.Repeat("0", 64), time.Hour)
+		begin := func() chan *httptest.ResponseRecorder {
+			answered := make(chan *httptest.ResponseRecorder, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				answered <- w
+			}()
+			synctest.Wait()
+			return answered
+		}
+		for range fetchesMax {
+			d.fetches <- struct{}{}
+		}
+		first, second := begin(), begin()
+		if len(first) != 0 || len(second) != 0 {
+			t.Fatal("a request did not wait")
+		}
+		<-d.fetches
+		if w := <-first; w.Code != http.StatusNotFound { // nothing has this content
+			t.Errorf("a request that waited its turn: %d", w.Code)
+		}
+		if w := <-second; w.Code != http.StatusNotFound {
+			t.Errorf("the request after it: %d", w.Code)
+		}
+		d.fetches <- struct{}{}
+		began := time.Now()
+		if w := <-begin(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || time.Since(began) != fetchWait {
+			t.Errorf("a request without a turn: %d after %s", w.Code, time.Since(began))
+		}
+	})
 }
 
 // A client sends only the missing parts.

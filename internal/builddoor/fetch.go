@@ -1,6 +1,7 @@
 package builddoor
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -20,6 +21,19 @@ const ticketQuery = "ticket"
 // /parts/<digest>, with the same query.
 func (d *Door) FetchPath(manifest string, life time.Duration) string {
 	return FetchPrefix + manifest + "?" + ticketQuery + "=" + d.Secret.BuildTicket(manifest, d.Now().Add(life))
+}
+
+// awaitFetch takes one of the slots for requests of hosts, and waits for one if all are taken. Requests get slots in the order in which they arrive: if a host
+// were refused at once, those that have slots would take them again with their next requests, and it would get none until they have their whole builds.
+func (d *Door) awaitFetch(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	select {
+	case d.fetches <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // serveFetch serves a manifest or a part to a host, from any byte on. A client with the ticket of one build and the digest of a part of another one already has
@@ -44,7 +58,7 @@ func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if !enter(d.fetches) {
+	if !d.awaitFetch(r.Context()) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many hosts fetch builds at the moment", http.StatusServiceUnavailable)
 		return
@@ -57,7 +71,6 @@ func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 		return
 	case s3.IsFault(err):
 		d.Log.Error("part of a build cannot be read from the object store", "digest", digest.String(), "error", err)
-		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the object store cannot return this part of the build at the moment", http.StatusServiceUnavailable)
 		return
 	case err != nil:

@@ -30,7 +30,8 @@ func partURL(from string, digest buildfiles.Digest) (string, error) {
 func (b *Builds) get(ctx context.Context, from string, digest buildfiles.Digest, limit int64, write func(p []byte, offset int64) error) error {
 	d := &download{sum: sha256.New(), limit: limit, write: write}
 	var err error
-	for attempt := 0; attempt < attemptsMax; attempt++ {
+	progress := time.Now()
+	for attempt := 0; attempt < attemptsMax; {
 		before := d.have
 		if err = b.attempt(ctx, from, d); err == nil {
 			if got := hex.EncodeToString(d.sum.Sum(nil)); got != digest.String() {
@@ -42,21 +43,30 @@ func (b *Builds) get(ctx context.Context, from string, digest buildfiles.Digest,
 			return err
 		}
 		if d.have > before {
-			attempt = 0
+			attempt, progress = 0, time.Now()
 		}
-		if err := b.wait(ctx, attempt); err != nil {
+		doublings := attempt
+		if errors.Is(err, errBusy) && time.Since(progress) < busyMax {
+			doublings = 0
+		} else {
+			attempt++
+		}
+		if err := b.wait(ctx, doublings); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (b *Builds) wait(ctx context.Context, attempt int) error {
+// errBusy means that the service refuses a request only because of its load.
+var errBusy = errors.New("the service serves too many hosts at the moment")
+
+func (b *Builds) wait(ctx context.Context, doublings int) error {
 	if b.pause != nil {
-		return b.pause(ctx, attempt)
+		return b.pause(ctx, doublings)
 	}
 	select {
-	case <-time.After(time.Second << attempt):
+	case <-time.After(time.Second << doublings):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -114,6 +124,8 @@ func (b *Builds) attempt(ctx context.Context, from string, d *download) error {
 		return ErrTicket
 	case answer.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("the service does not have it: %w", fs.ErrNotExist)
+	case answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") != "":
+		return errBusy
 	case d.have == 0 && answer.StatusCode == http.StatusOK:
 	case d.have > 0 && answer.StatusCode == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have)):
 	case d.have > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable: // everything had arrived before the connection broke

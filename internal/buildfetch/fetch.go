@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,7 +30,9 @@ const (
 	leaving      = ".gone-"    // begins the name of a build that is being removed
 
 	partsAtATime = 4
-	attemptsMax  = 6 // in a row without a byte, for one request
+	attemptsMax  = 6 // in a row without a byte, for one request; refusals because of the service's load do not count
+	// busyMax is how long a request may be refused because of the service's load, without a byte in between. Then these refusals count as attempts, too.
+	busyMax = 10 * time.Minute
 )
 
 // Builds are the builds on a host, below one directory. One process at a time uses it.
@@ -38,8 +41,8 @@ type Builds struct {
 	Client *http.Client // nil: http.DefaultClient
 
 	fetching sync.Mutex
-	pause    func(ctx context.Context, attempt int) error // between attempts; nil: a second and more
-	remove   func(path string) error                      // nil: os.RemoveAll
+	pause    func(ctx context.Context, doublings int) error // between attempts; nil: a second, doubled so many times
+	remove   func(path string) error                        // nil: os.RemoveAll
 }
 
 // ErrTicket means that the service no longer accepts the URL. The service issues another one.

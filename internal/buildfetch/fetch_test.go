@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterhq/muster/internal/buildfiles"
@@ -241,6 +243,48 @@ func TestLyingOrigin(t *testing.T) {
 	}
 	if _, err := other.Fetch(t.Context(), strings.Replace(url, "ticket=t", "ticket=x", 1), manifest); !errors.Is(err, ErrTicket) || strings.Contains(err.Error(), "ticket=x") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// answers is a transport that answers without a network.
+type answers func(r *http.Request) *http.Response
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
+
+// Refusals because of the service's load are not attempts, but they are no reason to wait forever.
+func TestBusyService(t *testing.T) {
+	text := []byte("a part of a build")
+	for _, c := range []struct {
+		name     string
+		busy     time.Duration // how long the service refuses
+		failures int           // and how often it fails then
+		works    bool
+	}{
+		{"busy", busyMax - time.Minute, 0, true},
+		{"busy, then failing", busyMax / 2, attemptsMax - 1, true},
+		{"busy, then failing for good", busyMax / 2, attemptsMax, false},
+		{"busy for good", 24 * time.Hour, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, failures := time.Now(), 0
+			b := &Builds{Dir: t.TempDir(), Client: &http.Client{Transport: answers(func(*http.Request) *http.Response {
+				a := &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody}
+				switch {
+				case time.Since(began) < c.busy:
+					a.Header.Set("Retry-After", "1")
+				case failures < c.failures:
+					failures++
+				default:
+					a.StatusCode, a.Body = http.StatusOK, io.NopCloser(bytes.NewReader(text))
+				}
+				return a
+			})}}
+			var got bytes.Buffer
+			err := b.get(t.Context(), "http://service/builds/v1/x", buildfiles.DigestOf(text), 1<<20, func(p []byte, _ int64) error { _, err := got.Write(p); return err })
+			if took := time.Since(began); (err == nil) != c.works || took > busyMax+2*time.Minute {
+				t.Errorf("%s: %v after %s", c.name, err, took)
+			}
+		})
 	}
 }
 
