@@ -36,6 +36,14 @@ func (f *reasonFlag) recordLater(dir, operation, kind, id string) error {
 	return audit.Later(dir, audit.Origin{Principal: localdoor.Principal(userName()), Door: audit.DoorOffline, Operation: operation, Reason: f.Reason}, kind, id)
 }
 
+// recordMade is recordLater after a change, which its error mentions: the change cannot be taken back, so the command also reports it as usual.
+func (f *reasonFlag) recordMade(dir, operation, kind, id string) error {
+	if err := f.recordLater(dir, operation, kind, id); err != nil {
+		return fmt.Errorf("the change was made, but it will not be in the audit log: %w", err)
+	}
+	return nil
+}
+
 type auditList struct {
 	serviceFlags
 	Since   string `placeholder:"TIME" help:"Only entries since then: a time such as 2030-01-02T03:04:05Z, or an age such as 24h."`

@@ -316,13 +316,12 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.From, err)
 	}
+	var recorded error
 	if !c.Verify {
-		if err := c.recordLater(c.Data, "restore", "backup", c.From); err != nil {
-			return err
-		}
+		recorded = c.recordMade(c.Data, "restore", "backup", c.From)
 		if noDir == nil && isRoot() { // the directory was empty and belongs to the service's user, who must be able to read the files
 			if err := ownerOfFile(before).own(c.Data); err != nil {
-				return err
+				return errors.Join(recorded, err)
 			}
 		}
 	}
@@ -337,7 +336,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 		fmt.Fprintf(text, "\n%s is now the data directory of a single machine: start it with `muster serve`, but never alongside the service from which the backup was made.\n", c.Data)
 	}
 	_, err = io.WriteString(stdout, text.String())
-	return err
+	return errors.Join(recorded, err)
 }
 
 func (c *restoreCommand) open() (io.ReadCloser, error) {

@@ -34,13 +34,12 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 	if errors.Is(err, engine.ErrArchiveLacks) {
 		err = fmt.Errorf("%w, and copies them from other nodes while it runs in the cluster; if there are no other nodes left, `muster cluster recover` accepts the loss", err)
 	}
-	if err == nil {
-		err = c.recordLater(c.Data, "cluster leave", "", "")
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(stdout, "%s is now the data directory of a single machine: start it without --cluster-listen\n", c.Data)
-	}
-	return err
+	recorded := c.recordMade(c.Data, "cluster leave", "", "")
+	_, err = fmt.Fprintf(stdout, "%s is now the data directory of a single machine: start it without --cluster-listen\n", c.Data)
+	return errors.Join(recorded, err)
 }
 
 type clusterRecover struct {
@@ -70,13 +69,12 @@ func (c *clusterRecover) Run(ctx context.Context, stdout io.Writer) error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = c.recordLater(c.Data, "cluster recover", "node", self)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(stdout, "\nThis node is now a cluster of its own. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
-	}
-	return err
+	recorded := c.recordMade(c.Data, "cluster recover", "node", self)
+	_, err = fmt.Fprintf(stdout, "\nThis node is now a cluster of its own. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
+	return errors.Join(recorded, err)
 }
 
 // answerOf reads a line, without the white space around it. If ctx ends first, the read stays behind: the process is about to end.

@@ -72,6 +72,28 @@ func TestDirectoryWithoutData(t *testing.T) {
 	}
 }
 
+// A change that cannot be recorded for the audit log is reported as made, with an error for the record.
+func TestUnrecordedChange(t *testing.T) {
+	dir, key := t.TempDir(), filepath.Join(t.TempDir(), "key")
+	mustRun(t, nil, "keys", "create", "--data", dir, "--role", "admin")
+	mustRun(t, nil, "secret-key", "create", key)
+	if err := os.Mkdir(filepath.Join(dir, "audit-later.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"secret-key", "change", "--data", dir, "--to", key}, "are now encrypted"},
+		{[]string{"secret-key", "remove", "--data", dir, "--secret-key-file", key}, "no longer encrypted"},
+	} {
+		out, err := runForTest(t, nil, x.args...)
+		if err == nil || !strings.Contains(err.Error(), "the change was made") || !strings.Contains(out, x.want) {
+			t.Errorf("muster %s: %v; printed %s", strings.Join(x.args, " "), err, out)
+		}
+	}
+}
+
 // Temporary credentials are stored nowhere, so the service cannot say that it has given none: the command refuses names that cannot be right.
 func TestRevokeCredentialsOfNobody(t *testing.T) {
 	dir := t.TempDir()

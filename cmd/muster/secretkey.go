@@ -44,13 +44,12 @@ func (c *secretKeyChange) Run(stdout io.Writer) error {
 		return fmt.Errorf("--to: %w", err)
 	}
 	changed, err := c.changeTo(to)
-	if err == nil {
-		err = c.recordLater(c.Data, "secret-key change", "secret key", to.ID())
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(stdout, "the secrets of %s are now encrypted with the secret key %s (%s changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), plural.Of(changed, "file", "files"), c.To)
-	}
-	return err
+	recorded := c.recordMade(c.Data, "secret-key change", "secret key", to.ID())
+	_, err = fmt.Fprintf(stdout, "the secrets of %s are now encrypted with the secret key %s (%s changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), plural.Of(changed, "file", "files"), c.To)
+	return errors.Join(recorded, err)
 }
 
 type secretKeyRemove struct {
@@ -60,13 +59,12 @@ type secretKeyRemove struct {
 
 func (c *secretKeyRemove) Run(stdout io.Writer) error {
 	changed, err := c.changeTo(nil)
-	if err == nil {
-		err = c.recordLater(c.Data, "secret-key remove", "secret key", "")
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(stdout, "the secrets of %s are no longer encrypted (%s changed): start the service without --secret-key-file\n", c.Data, plural.Of(changed, "file", "files"))
-	}
-	return err
+	recorded := c.recordMade(c.Data, "secret-key remove", "secret key", "")
+	_, err = fmt.Fprintf(stdout, "the secrets of %s are no longer encrypted (%s changed): start the service without --secret-key-file\n", c.Data, plural.Of(changed, "file", "files"))
+	return errors.Join(recorded, err)
 }
 
 func (f *dataFlag) changeTo(to *secretkey.Key) (changed int, err error) {
