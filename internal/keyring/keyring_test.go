@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -440,6 +441,33 @@ func TestPolicies(t *testing.T) {
 	}
 	if all, err := x.Policies(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%d policies, %v", len(all), err)
+	}
+}
+
+// A policy that was updated is returned even if the leader is lost at that moment.
+func TestPolicyUpdatedWithoutALeader(t *testing.T) {
+	peers := &enginetest.Leading{}
+	r, err := Open(t.Context(), Config{
+		Engine: enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Peers: peers, Patience: time.Millisecond}), Secret: identity.NewCellSecret(),
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	document := func(effect string) PolicyChange {
+		return PolicyChange{Name: "look", Version: 1, Document: []byte(`{"Version":"2012-10-17","Statement":{"Effect":"` + effect + `","Action":"*","Resource":"*"}}`)}
+	}
+	if _, err := r.CreatePolicy(t.Context(), ops, document("Allow")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AttachPolicy(t.Context(), ops, "look", "role:backend"); err != nil {
+		t.Fatal(err)
+	}
+	peers.Lost.Store(true)
+	d, err := r.UpdatePolicy(t.Context(), ops, "look", document("Deny"))
+	if err != nil || d.Version != 2 || !strings.Contains(string(d.Document), "Deny") || !slices.Equal(d.Attached, []string{"role:backend"}) {
+		t.Errorf("updated: %+v, %v", d, err)
 	}
 }
 

@@ -98,7 +98,9 @@ func (r *Ring) UpdatePolicy(ctx context.Context, by access.Actor, name string, c
 	if err := r.changePolicy(ctx, cmd, &cmd.Number, "policy updated", by, "policy", name); err != nil {
 		return d, err
 	}
-	return r.Policy(ctx, name)
+	var attachments []access.PolicyAttachment
+	err = r.engine.ReadHere(ctx, func(v *cell.View) error { attachments = v.PolicyAttachments(); return nil }) // without a leader: the change is made
+	return documentOf(&cmd.Policy, attachments), err
 }
 
 // DeletePolicy removes a policy that is attached to nothing.

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -219,16 +220,22 @@ func (d *Door) newPerson(r *http.Request, by access.Actor, in *NewPerson) (any, 
 	if err := d.mayEnrol(r, &in.ValidSeconds); err != nil {
 		return nil, err
 	}
+	warnings, err := d.warningsOf(r.Context(), in.Name, in.Groups) // before the change: an error after it would look as if nothing had changed
+	if err != nil {
+		return nil, err
+	}
 	cmd := &people.CreatePerson{Person: people.Person{ID: people.ID(domain.UUID(uuid.New())).String(), Name: in.Name, Groups: in.Groups, CreatedBy: by.Cut().Principal}}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
 		return nil, err
 	}
 	d.log.Info("person added", "person", cmd.Person.Name, "groups", len(in.Groups), "principal", by.Principal)
-	warnings, err := d.warningsOf(r.Context(), cmd.Person.Name, cmd.Person.Groups)
-	if err != nil {
-		return nil, err
+	link, err := d.newLink(r, by, cmd.Person.ID, in.ValidSeconds, warnings)
+	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
+		detailed := *refused
+		detailed.Detail = "the person was added, but has no enrolment link: " + refused.Detail
+		return nil, &detailed
 	}
-	return d.newLink(r, by, cmd.Person.ID, in.ValidSeconds, warnings)
+	return link, err
 }
 
 // warningsOf says which groups have no effect, and that a person has no role. Neither is refused: the settings can give roles to a group, and an
@@ -286,13 +293,16 @@ func (d *Door) enrolPerson(r *http.Request, by access.Actor, in *NewEnrolment) (
 }
 
 func (d *Door) changePerson(r *http.Request, by access.Actor, in *PersonGroups) (any, error) {
+	warnings, err := d.warningsOf(r.Context(), r.PathValue("person"), in.Groups) // before the change, as in newPerson
+	if err != nil {
+		return nil, err
+	}
 	cmd := &people.ChangePerson{Person: r.PathValue("person"), Groups: in.Groups, Roles: d.config.People.OwnRoles(in.Groups)}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
 		return nil, err
 	}
 	d.log.Info("groups of a person changed", "person", cmd.Person, "groups", len(in.Groups), "principal", by.Principal)
-	warnings, err := d.warningsOf(r.Context(), r.PathValue("person"), cmd.Groups)
-	return PersonNamed{ID: cmd.ID, Warnings: warnings}, err
+	return PersonNamed{ID: cmd.ID, Warnings: warnings}, nil
 }
 
 func (d *Door) removePerson(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {

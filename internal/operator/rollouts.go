@@ -146,7 +146,7 @@ func (d *Door) startRollout(r *http.Request, by access.Actor, in *NewRollout) (a
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
 		return nil, err
 	}
-	return d.rolloutAt(r.Context(), cmd.Rollout.Alias)
+	return d.changedRollout(r.Context(), &cmd.Rollout)
 }
 
 func (d *Door) undoRollout(r *http.Request, by access.Actor, in *RolloutUndo) (any, error) {
@@ -154,19 +154,13 @@ func (d *Door) undoRollout(r *http.Request, by access.Actor, in *RolloutUndo) (a
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
 		return nil, err
 	}
-	return d.rolloutAt(r.Context(), cmd.Rollout.Alias)
+	return d.changedRollout(r.Context(), &cmd.Rollout)
 }
 
-// rolloutAt returns the current rollout of an alias.
-func (d *Door) rolloutAt(ctx context.Context, alias string) (x Rollout, err error) {
-	err = d.engine.Read(ctx, func(v *cell.View) error {
-		for _, record := range v.Rollouts() {
-			if record.Alias == alias {
-				x = rolloutOf(v, &record)
-			}
-		}
-		return nil
-	})
+// changedRollout describes a rollout that a command has just changed. The rest comes from this node's state, because the answer must not depend on a leader
+// once the change is made.
+func (d *Door) changedRollout(ctx context.Context, record *fleet.Rollout) (x Rollout, err error) {
+	err = d.engine.ReadHere(ctx, func(v *cell.View) error { x = rolloutOf(v, record); return nil })
 	return x, err
 }
 

@@ -45,9 +45,14 @@ type Use struct {
 
 // List returns the generations, the oldest first.
 func (r *Rotator) List(ctx context.Context) ([]Document, error) {
+	return r.list(ctx, r.config.Engine.Read)
+}
+
+// list is List with one of the engine's functions that read.
+func (r *Rotator) list(ctx context.Context, read func(context.Context, func(*cell.View) error) error) ([]Document, error) {
 	list := []Document{} // in JSON a list
 	now := domain.TimeOf(r.config.Engine.Now())
-	err := r.config.Engine.Read(ctx, func(v *cell.View) error {
+	err := read(ctx, func(v *cell.View) error {
 		nodes := r.nodes(v)
 		for _, g := range v.SecretStandings() {
 			list = append(list, documentOf(&g, now, nodes))
@@ -63,11 +68,8 @@ func (r *Rotator) List(ctx context.Context) ([]Document, error) {
 	return list, err
 }
 
-func (r *Rotator) document(ctx context.Context, number uint32) (Document, error) {
-	all, err := r.List(ctx)
-	if err != nil {
-		return Document{}, err
-	}
+// numbered returns one of the generations.
+func numbered(all []Document, number uint32) (Document, error) {
 	at := slices.IndexFunc(all, func(d Document) bool { return d.Number == number })
 	if at < 0 {
 		return Document{}, domain.Refuse(domain.NotFound, "there is no generation %d of the secret", number)

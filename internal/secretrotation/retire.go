@@ -38,14 +38,22 @@ func (r *Rotator) Retire(ctx context.Context, by access.Actor, x Retirement) (do
 		return done, err
 	}
 	done = Retired{Keys: ids(cmd.Keys), Revoked: x.RevokeKeys && len(cmd.Keys) > 0, Ended: true}
-	done.Generation, err = r.document(ctx, x.Number)
+	all, err := r.list(ctx, r.config.Engine.ReadHere) // without a leader: the change is made, and await has seen it here
+	if err != nil {
+		return done, err
+	}
+	done.Generation, err = numbered(all, x.Number)
 	return done, err
 }
 
 // would is a dry run of Retire.
 func (r *Rotator) would(ctx context.Context, x Retirement) (done Retired, err error) {
 	done = Retired{Keys: []string{}}
-	if done.Generation, err = r.document(ctx, x.Number); err != nil {
+	all, err := r.List(ctx)
+	if err != nil {
+		return done, err
+	}
+	if done.Generation, err = numbered(all, x.Number); err != nil {
 		return done, err
 	}
 	if done.Generation.State == Signs {

@@ -40,7 +40,7 @@ func (r *Rotator) Rotate(ctx context.Context, by access.Actor, overlap time.Dura
 	if err := r.await(ctx, number, func(g *access.SecretStanding) bool { return !g.Pending() }); err != nil {
 		return nil, err
 	}
-	return r.List(ctx)
+	return r.list(ctx, r.config.Engine.ReadHere) // without a leader: the change is made
 }
 
 // next returns the number of the next generation.

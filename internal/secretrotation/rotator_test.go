@@ -32,7 +32,14 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	x := &machine{t: t, dir: t.TempDir(), clock: engine.NewClock(time.Now())}
-	x.engine = enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Clock: x.clock})
+	return x.on(engine.Config{Cell: cell.DefaultConfig(), Clock: x.clock})
+}
+
+// on opens the machine's engine and its service.
+func (x *machine) on(c engine.Config) *machine {
+	t := x.t
+	t.Helper()
+	x.engine = enginetest.Open(t, c)
 	secret, err := identity.OpenCellSecret(x.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +84,11 @@ var ops = access.Actor{Principal: "ops", Door: "operator"}
 
 func (x *machine) state(number uint32) Document {
 	x.t.Helper()
-	d, err := x.document(x.t.Context(), number)
+	all, err := x.List(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	d, err := numbered(all, number)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -199,6 +210,18 @@ func TestRetirement(t *testing.T) {
 }
 
 // The maximum number of generations can be in use.
+// A generation that was retired is reported as retired even if the leader is lost at that moment.
+func TestRetirementWithoutALeader(t *testing.T) {
+	peers := &enginetest.Leading{}
+	x := (&machine{t: t, dir: t.TempDir()}).on(engine.Config{Cell: cell.DefaultConfig(), Peers: peers, Patience: time.Millisecond})
+	x.rotate(0)
+	peers.Lost.Store(true)
+	done, err := x.Retire(t.Context(), ops, Retirement{Number: 1, Force: true})
+	if err != nil || !done.Ended || done.Generation.State != Ended {
+		t.Errorf("retired: %+v, %v", done, err)
+	}
+}
+
 func TestMostGenerations(t *testing.T) {
 	x := newMachine(t)
 	for n := 1; n < access.SecretsMax; n++ {

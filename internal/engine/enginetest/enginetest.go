@@ -3,6 +3,7 @@ package enginetest
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
@@ -35,3 +36,20 @@ type Leaderless struct{ engine.Peers }
 
 // Index implements engine.Peers.
 func (Leaderless) Index(context.Context) (uint64, error) { return 0, engine.ErrNotLeading }
+
+// Leading are the peers of a node that leads its cluster. Its commands succeed; its reads fail as without a leader once Lost is set.
+type Leading struct {
+	engine.Peers
+	Lost atomic.Bool
+}
+
+// Index implements engine.Peers.
+func (l *Leading) Index(context.Context) (uint64, error) {
+	if l.Lost.Load() {
+		return 0, engine.ErrNotLeading
+	}
+	return 0, nil
+}
+
+// Verify implements engine.Peers.
+func (l *Leading) Verify(context.Context) error { return nil }
