@@ -247,6 +247,67 @@ func TestDeadLeader(t *testing.T) {
 	}
 }
 
+// TestUnreachableLeader: callers that wait for the same attempt to reach the leader share its failure. If each of them tried in turn, the last one would
+// wait for all their time-outs.
+func TestUnreachableLeader(t *testing.T) {
+	const callers = 8
+	var dials atomic.Int32
+	begun, fails := make(chan struct{}, callers), make(chan struct{})
+	p := NewPeers("self", follower{}, func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		begun <- struct{}{}
+		<-fails
+		return nil, errors.New("no route")
+	})
+	defer p.Close()
+	var asking sync.WaitGroup
+	ask := func() {
+		if _, err := p.Ask(t.Context(), index, nil); !errors.Is(err, engine.ErrNotLeading) || !strings.Contains(fmt.Sprint(err), "no route") {
+			t.Error(err)
+		}
+	}
+	asking.Go(ask)
+	<-begun
+	for range callers - 1 {
+		asking.Go(ask)
+	}
+	time.Sleep(50 * time.Millisecond) // for the others to find the attempt
+	close(fails)
+	asking.Wait()
+	if n := dials.Load(); n >= callers {
+		t.Errorf("%d callers made %d attempts, one after another", callers, n)
+	}
+}
+
+// TestDialerGivesUp: a caller that gives up while it reaches the leader does not make the others fail, too.
+func TestDialerGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var dials atomic.Int32
+	begun := make(chan struct{})
+	p := NewPeers("self", follower{}, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if dials.Add(1) == 1 {
+			close(begun)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		asks, answers := pair(t)
+		serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, []byte("abc") })
+		return asks, nil
+	})
+	defer p.Close()
+	var asking sync.WaitGroup
+	asking.Go(func() { _, _ = p.Ask(ctx, index, nil) })
+	<-begun
+	asking.Go(func() {
+		if answer, err := p.Ask(t.Context(), index, nil); err != nil || string(answer) != "abc" {
+			t.Errorf("%q, %v", answer, err)
+		}
+	})
+	time.Sleep(50 * time.Millisecond) // for the second caller to find the attempt of the first
+	cancel()
+	asking.Wait()
+}
+
 // TestCallerOfAnArchiveGivesUp: a caller that gives up while a node is being reached does not make the node count as unreachable for others.
 func TestCallerOfAnArchiveGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

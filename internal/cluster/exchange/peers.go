@@ -68,6 +68,7 @@ type Peers struct {
 type dialing struct {
 	to    string
 	ended chan struct{} // closed when it has ended
+	err   error         // why the leader could not be reached; nil also if the caller that dialed has given up
 }
 
 // NewPeers returns the peers of node self. dial connects to a node at an address.
@@ -143,8 +144,8 @@ func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, er
 	return c.AskFor(waiting, question, body)
 }
 
-// connect returns a connection to the current leader. Only one to the same leader is opened at a time. An attempt to connect to an earlier leader, whose
-// machine may be gone, delays nothing.
+// connect returns a connection to the current leader. Only one to the same leader is opened at a time, and all callers that wait for it share its failure.
+// An attempt to connect to an earlier leader, whose machine may be gone, delays nothing.
 func (p *Peers) connect(ctx context.Context) (*Client, error) {
 	for {
 		id, address := p.office.Leader()
@@ -168,12 +169,15 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 			p.lock.Unlock()
 			select {
 			case <-d.ended:
+				if d.err != nil {
+					return nil, errors.Join(engine.ErrNotLeading, d.err)
+				}
 				continue
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
 		}
-		mine := &dialing{id, make(chan struct{})}
+		mine := &dialing{to: id, ended: make(chan struct{})}
 		p.dialing = mine
 		p.lock.Unlock()
 		conn, err := p.dialFor(ctx, address, id)
@@ -189,6 +193,8 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 				p.client.Close()
 			}
 			p.leader, p.client = id, NewClient(conn)
+		} else if ctx.Err() == nil {
+			mine.err = err
 		}
 		close(mine.ended)
 		p.lock.Unlock()
