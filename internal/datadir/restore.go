@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -110,7 +111,8 @@ func emptyForRestore(dir string) (unfinished bool, err error) {
 		return false, err
 	}
 	for _, x := range there {
-		if name := x.Name(); name != identity.LockFile && name != "lost+found" {
+		// A restore that was killed while it wrote its first file leaves that under a temporary name.
+		if name := x.Name(); name != identity.LockFile && name != "lost+found" && !strings.HasPrefix(name, "."+pendingFile+".") {
 			return false, fmt.Errorf("%s is not empty: it contains %s. A backup is restored into an empty directory", dir, name)
 		}
 	}

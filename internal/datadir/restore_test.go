@@ -115,6 +115,23 @@ func TestInterruptedRestore(t *testing.T) {
 	}
 }
 
+// A restore that was killed while it wrote its first file leaves only the temporary file. The next restore begins again.
+func TestRestoreInterruptedInItsFirstFile(t *testing.T) {
+	file, _ := backedUp(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "."+pendingFile+".123456"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Restore(t.Context(), Options{Dir: dir}, opener(file)); err != nil {
+		t.Fatal(err)
+	}
+	h := mustOpen(t, dir)
+	defer h.close()
+	if !h.finds("p0") {
+		t.Error("a placement is missing")
+	}
+}
+
 // A damaged backup changes nothing.
 func TestRestoreOfADamagedBackup(t *testing.T) {
 	file, _ := backedUp(t)
