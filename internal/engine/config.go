@@ -48,7 +48,7 @@ type Config struct {
 
 	Peers    Peers         // of a cluster; nil: a replica refuses commands with ErrNotLeading, and its reads may be stale
 	Archives Archives      // of the other nodes; nil: records missing from this node's archive stay missing
-	Patience time.Duration // how long a command or read waits for a leader; 0: DefaultPatience
+	Patience time.Duration // how long a command or read waits for a leader, and a read until this node has caught up with it; 0: DefaultPatience
 	Levels   Levels        // of a cluster's members; nil: a cluster keeps the level of its journal
 
 	Unrecorded bool // commands never get entries in the audit log, even if their context has an origin

@@ -204,13 +204,25 @@ func (e *Engine) awaitIndex(ctx context.Context) error {
 	return e.untilDecided(ctx, func() error {
 		number, err := e.config.Peers.Index(ctx)
 		if err == nil && number > e.durable.reached.Load() {
-			err = e.durable.wait(ctx, number, func() error { return ErrNotLeading })
+			err = e.awaitEntry(ctx, number)
 		}
 		if errors.Is(err, ErrStopped) {
 			return ErrNotLeading // a lost question has changed nothing
 		}
 		return err
 	})
+}
+
+// awaitEntry returns once this node has applied an entry. It waits for at most Config.Patience, because a node that does not receive entries, or whose
+// archive accepts no records, may not apply it for hours.
+func (e *Engine) awaitEntry(ctx context.Context, number uint64) error {
+	waiting, cancel := context.WithTimeout(ctx, e.config.Patience)
+	defer cancel()
+	err := e.durable.wait(waiting, number, func() error { return ErrNotLeading })
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return domain.Refuse(domain.Overloaded, "this node is behind the leader; use another node, or try again later")
+	}
+	return err
 }
 
 // asker numbers the requests of this process and tracks which are settled.

@@ -193,6 +193,24 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
+// TestReadAtANodeThatFallsBehind: a node that no longer receives or applies entries refuses reads after a while.
+func TestReadAtANodeThatFallsBehind(t *testing.T) {
+	c, w := newWired(t, 2, engine.Config{Patience: 50 * time.Millisecond})
+	if err := w.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	c.members[1].disk.cutOff()
+	if err := c.members[0].Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err := c.members[1].Read(ctx, func(*cell.View) error { t.Error("a stale read"); return nil })
+	if !domain.IsRefused(err, domain.Overloaded) {
+		t.Error(err)
+	}
+}
+
 // TestOneEffectThroughFaults: leaders change, requests and answers are lost and delivered twice, appends fail with either outcome. Yet each command has
 // one effect. The test notices a second or a forgotten effect, because creating an existing record or deleting a missing one is an error.
 func TestOneEffectThroughFaults(t *testing.T) {
