@@ -49,6 +49,10 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		refuseLogout(w, http.StatusServiceUnavailable, "Too many logouts at the moment.")
 		return
+	case errors.Is(err, providers.ErrTooSoon):
+		w.Header().Set("Retry-After", "10")
+		refuseLogout(w, http.StatusServiceUnavailable, "The key of the logout_token is unknown, and the keys were fetched only a moment ago. Try again.")
+		return
 	case errors.Is(err, providers.ErrUnreachable):
 		d.unreached.log(d.log, slog.LevelWarn, "a logout token cannot be checked", "provider", p.Name, "error", err)
 		w.Header().Set("Retry-After", "10")

@@ -155,6 +155,24 @@ func TestLogoutInATimeThatIsAhead(t *testing.T) {
 	}
 }
 
+// A logout by a key that the provider has made since a forged token caused a request for its keys is not refused for good.
+func TestLogoutByANewKeyAfterAForgedOne(t *testing.T) {
+	p, other := providertest.New(t), providertest.New(t)
+	x := studio(t, p, nil)
+	if err := other.NewKey("forged"); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := x.logout("studio", other.Signed(logoutClaims(p, "x", nil))); status != http.StatusBadRequest {
+		t.Errorf("a forged token: %d %s", status, text)
+	}
+	if err := p.NewKey("new"); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := x.logout("studio", p.Signed(logoutClaims(p, "y", nil))); status != http.StatusServiceUnavailable || !strings.Contains(text, "Try again") {
+		t.Errorf("a logout by a new key: %d %s", status, text)
+	}
+}
+
 func TestAttackLogoutTokens(t *testing.T) {
 	p, other := providertest.New(t), providertest.New(t)
 	x := studio(t, p, nil)

@@ -93,6 +93,33 @@ func TestAttackLogoutFlood(t *testing.T) {
 		t.Errorf("a logout by a new key: %v", err)
 	}
 
+	// If it is too soon for that request, the provider is told to repeat the logout, and forged tokens cause no further requests meanwhile.
+	ahead += time.Hour
+	if err := logout(unknown()); err == nil || errors.Is(err, ErrTooSoon) {
+		t.Errorf("a wrong token for which the keys were fetched: %v", err)
+	}
+	if err := real.NewKey("k2b"); err != nil {
+		t.Fatal(err)
+	}
+	early := real.Signed(claims("early"))
+	before = real.Asked("/keys")
+	if err := logout(early); !errors.Is(err, ErrTooSoon) {
+		t.Errorf("a logout by a new key soon after a wrong token: %v, want ErrTooSoon", err)
+	}
+	if err := other.NewKey("k2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := logout(wrong()); err == nil || errors.Is(err, ErrTooSoon) {
+		t.Errorf("a wrong signature by a known key: %v", err)
+	}
+	if n := real.Asked("/keys") - before; n > 0 {
+		t.Errorf("%d requests for keys within %v of the last one", n, logoutKeysEvery)
+	}
+	ahead += logoutKeysEvery
+	if err := logout(early); err != nil {
+		t.Errorf("the repeated logout: %v", err)
+	}
+
 	// A key that the provider has withdrawn counts for as long as its metadata at most.
 	ahead += discoveryKept
 	old := real.Signed(claims("d"))

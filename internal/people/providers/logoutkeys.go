@@ -1,10 +1,10 @@
 package providers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +15,9 @@ import (
 
 // logoutKeysEvery is the minimum interval between two requests for a provider's keys that logout tokens cause.
 const logoutKeysEvery = 10 * time.Second
+
+// ErrTooSoon means that a logout token may have a key that is newer than the last request for the provider's keys, and that it is too soon for another request.
+var ErrTooSoon = errors.New("its key is unknown, and the provider was asked for its keys a moment ago")
 
 var errNoKey = errors.New("none of the provider's keys made the signature")
 
@@ -48,8 +51,16 @@ func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok 
 	return nil, false
 }
 
-// renew fetches the keys, or waits for a running fetch. It fails if the last fetch was less than logoutKeysEvery ago, with the error of that fetch if it failed.
-func (k *logoutKeys) renew(ctx context.Context) error {
+// lists reports whether one of the known keys has an id.
+func (k *logoutKeys) lists(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.all, func(key jose.JSONWebKey) bool { return key.KeyID == id })
+}
+
+// renew fetches the keys, unless a fetch is running, for which it waits, or the last one was less than logoutKeysEvery ago. It returns the error of that fetch.
+// If fetched is false, the provider may have keys that it had not when it was asked.
+func (k *logoutKeys) renew(ctx context.Context) (fetched bool, err error) {
 	now := k.p.now()
 	k.mu.Lock()
 	fetching := k.fetching
@@ -60,13 +71,13 @@ func (k *logoutKeys) renew(ctx context.Context) error {
 		case <-fetching:
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			return k.failed
+			return false, k.failed
 		case <-ctx.Done():
-			return fmt.Errorf("%w: its keys: %w", ErrUnreachable, ctx.Err())
+			return false, fmt.Errorf("%w: its keys: %w", ErrUnreachable, ctx.Err())
 		}
 	case !k.asked.IsZero() && now.Sub(k.asked) < logoutKeysEvery:
 		defer k.mu.Unlock()
-		return cmp.Or(k.failed, errNoKey)
+		return false, k.failed
 	}
 	k.asked, k.fetching = now, make(chan struct{})
 	k.mu.Unlock()
@@ -80,7 +91,7 @@ func (k *logoutKeys) renew(ctx context.Context) error {
 	}
 	close(k.fetching)
 	k.fetching, k.failed = nil, err
-	return err
+	return true, err
 }
 
 // logoutCheck checks one logout token. It implements oidc.KeySet.
@@ -108,11 +119,15 @@ func (c *logoutCheck) verify(ctx context.Context, raw string) ([]byte, error) {
 		return nil, err
 	}
 	defer leave()
-	if err := c.keys.renew(ctx); err != nil {
+	fetched, err := c.keys.renew(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if payload, ok := c.keys.verifies(token); ok {
 		return payload, nil
+	}
+	if id := token.Signatures[0].Protected.KeyID; !fetched && (id == "" || !c.keys.lists(id)) { // also for a new key that follows forged tokens
+		return nil, ErrTooSoon
 	}
 	return nil, errNoKey
 }
