@@ -112,7 +112,7 @@ func (x *Service) close(ctx context.Context) error {
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())
 	}
-	x.otlp.Get().Close(ctx)
+	x.endTelemetry(ctx)
 	if x.room != nil {
 		x.room.close()
 	}

@@ -279,3 +279,15 @@ func TestReloadReportsFilesThatNeedARestart(t *testing.T) {
 		}
 	}
 }
+
+// A reload that is overtaken by the stop of the service leaves no export of telemetry behind.
+func TestReloadDuringTheStop(t *testing.T) {
+	x := newReloading(t, nil)
+	x.endTelemetry(t.Context()) // as the stop does
+	if done := x.mustSet(func(s *settings.Settings) { s.OTLPEndpoint = "http://127.0.0.1:1" }); !slices.Equal(names(done.Changed), []string{"otlp-endpoint"}) {
+		t.Errorf("changed: %+v", done.Changed)
+	}
+	if x.otlp.Get() != nil {
+		t.Error("a service that stops has begun to export telemetry")
+	}
+}

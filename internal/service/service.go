@@ -108,6 +108,8 @@ type Service struct {
 	kept      *series.Store // nil: no metrics are kept
 	metrics   *metrics.Door
 	otlp      live.Value[*otlp.Exporter]    // nil: no telemetry is exported
+	otlpTurn  sync.Mutex                    // held while otlp is replaced
+	otlpEnded bool                          // guarded by otlpTurn; the service stops
 	instance  string                        // names this process to collectors
 	exports   office.Slot[*export.Exporter] // of the audit log; empty without receivers
 	tracing   *tracing.Tracer

@@ -42,12 +42,25 @@ func (x *Service) beginTelemetry() {
 }
 
 // exportTo switches telemetry to another collector; nil: to none. The previous one still gets the data that is queued
-// for it.
+// for it. A reload that ends after endTelemetry starts nothing.
 func (x *Service) exportTo(ctx context.Context, next *otlp.Exporter) {
-	before := x.otlp.Get()
-	next.Begin(x.tracing, x.metrics.Gatherer())
-	x.otlp.Set(next)
+	x.otlpTurn.Lock()
+	before := next
+	if !x.otlpEnded {
+		before = x.otlp.Get()
+		next.Begin(x.tracing, x.metrics.Gatherer())
+		x.otlp.Set(next)
+	}
+	x.otlpTurn.Unlock()
 	before.Close(ctx)
+}
+
+// endTelemetry stops the export of telemetry for good. The collector still gets the data that is queued for it.
+func (x *Service) endTelemetry(ctx context.Context) {
+	x.otlpTurn.Lock()
+	x.otlpEnded = true
+	x.otlpTurn.Unlock()
+	x.otlp.Get().Close(ctx)
 }
 
 // collector returns the configuration of the collector, and the identity under which telemetry is sent.
