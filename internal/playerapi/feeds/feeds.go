@@ -83,7 +83,7 @@ func Open(c Config) *Feeds {
 	}
 	for _, s := range all {
 		if s.Lapsed == 0 {
-			x.subscribed(s)
+			x.subscribed(s.ID)
 		}
 	}
 	return x
@@ -109,7 +109,7 @@ func (x *Feeds) Lead() {
 			x.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the network can read them; subscribe again with https",
 				"subscription", objects.ID(s.ID), "url", webhook.PlainURL(s.URL))
 		}
-		x.subscribed(s)
+		x.subscribed(s.ID)
 	}
 }
 
@@ -173,7 +173,7 @@ func (x *Feeds) follow(c engine.Committed) {
 				x.wakeServers(e.Instance.ID)
 			}
 		case *playerflow.EventsSubscribed:
-			x.subscribed(e.Subscription)
+			x.subscribed(e.Subscription.ID)
 		case *playerflow.EventsUnsubscribed:
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
@@ -196,7 +196,7 @@ func (x *Feeds) missed() {
 	for _, s := range all {
 		if s.Lapsed == 0 {
 			live[s.ID] = true
-			x.subscribed(s)
+			x.subscribed(s.ID)
 		}
 	}
 	x.mu.Lock()
@@ -236,13 +236,20 @@ func (x *Feeds) wakeServers(instance flow.InstanceID) {
 	}
 }
 
-// subscribed starts or continues a subscription. The feeds follow players' events only while a subscription exists.
-func (x *Feeds) subscribed(s flow.Subscription) {
+// subscribed starts or continues a subscription, unless it has ended since its caller has seen it: then unsubscribed may have come before this call, and
+// nothing would end its webhook. The feeds follow players' events only while a subscription exists.
+func (x *Feeds) subscribed(id flow.SubscriptionID) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
+	all, _ := x.subscriptions() // fails only if the door is closing, or the engine has stopped
+	at := slices.IndexFunc(all, func(s flow.Subscription) bool { return s.ID == id && s.Lapsed == 0 })
+	if at < 0 {
+		return
+	}
+	s := &all[at]
 	x.mu.Lock()
 	if s.URL != "" && x.deliveries[s.ID] == nil && x.leads {
-		d := newDelivery(x, &s)
+		d := newDelivery(x, s)
 		x.deliveries[s.ID] = d
 		x.delivering.Go(func() {
 			defer d.stop()

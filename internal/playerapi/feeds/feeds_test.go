@@ -307,3 +307,22 @@ func TestNextOffice(t *testing.T) {
 		t.Errorf("event %d after %d", no, last)
 	}
 }
+
+// A subscription that ends while its webhook is being started has none, so that it gets one when it is resumed.
+func TestSubscriptionEndsDuringTheStart(t *testing.T) {
+	x := newStudio(t)
+	id := flow.SubscriptionID(objects.NewID())
+	x.do(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id, URL: "http://127.0.0.1:1"}})
+	delivers := func() bool {
+		x.feeds.mu.Lock()
+		defer x.feeds.mu.Unlock()
+		return x.feeds.deliveries[id] != nil
+	}
+	waittest.Until(t, "the webhook is started", delivers)
+	x.do(&playerflow.UnsubscribeEvents{ID: id})
+	waittest.Until(t, "the webhook is stopped", func() bool { return !delivers() })
+	x.feeds.subscribed(id) // by a start that saw the subscription before
+	if delivers() {
+		t.Error("a subscription that has ended has a webhook")
+	}
+}
