@@ -184,7 +184,7 @@ func TestNoPromptWithoutACurrentConnection(t *testing.T) {
 	p.current = nil // a newer one has come and gone
 	p.mu.Unlock()
 	close(held)
-	waittest.Until(t, "the task to be done", older.idle)
+	waittest.Until(t, "the task to be done", func() bool { return !older.busy() })
 	if w.game(g.ID).Prompted {
 		t.Error("the game session counts as sent")
 	}

@@ -49,9 +49,10 @@ type link struct {
 
 	work struct {
 		sync.Mutex
-		tasks []task
-		bytes int  // total size of queued requests
-		busy  bool // a goroutine is executing tasks
+		tasks    []task
+		bytes    int  // total size of queued requests
+		requests int  // number of requests that are queued or being executed
+		busy     bool // a goroutine is executing tasks
 	}
 }
 

@@ -540,9 +540,38 @@ func TestLossWhileOverloaded(t *testing.T) {
 	waittest.Until(w, "the loss to be recorded", func() bool { return !w.process("p").Linked })
 }
 
+// Heartbeats are answered while the door's own record of the process's readiness waits for the journal, and the last one counts.
+func TestHeartbeatsBesideTheDoorsOwnTask(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("p")
+	s.ok(s.Activate(background, 7777))
+	gate := make(chan struct{})
+	w.hold.Store(&gate)
+	l := w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p"}).currentLink()
+	waittest.Until(w, "the door's task to begin", l.busy)
+	soon, cancel := context.WithTimeout(background, 5*time.Second)
+	defer cancel()
+	for n := range 20 {
+		s.ok(s.Heartbeat(soon, n%2 == 0))
+	}
+	s.ok(s.Heartbeat(soon, true))
+	l.work.Lock()
+	queued := len(l.work.tasks)
+	l.work.Unlock()
+	if queued > 1 {
+		t.Errorf("%d tasks wait after heartbeats, want one for all of them", queued)
+	}
+	w.hold.Store(nil)
+	close(gate)
+	waittest.Until(w, "the health to be recorded", func() bool { return w.process("p").Health == fleet.Healthy && !l.busy() })
+	if got := w.process("p").Health; got != fleet.Healthy {
+		t.Errorf("after the last heartbeat the process is %v", got)
+	}
+}
+
 // docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats of all processes are answered.
 func TestSlowServiceAnswersPings(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Settle = time.Hour }) // the door's own task would wait for the journal, and heartbeats behind it
+	w := newWorld(t)
 	s, other := w.ready("p"), w.ready("other")
 	gate := make(chan struct{})
 	w.hold.Store(&gate)

@@ -33,6 +33,8 @@ type process struct {
 	settled     bool
 	lastBeat    time.Time // last heartbeat, or when heartbeats became expected
 	lastHealthy time.Time
+	reported    fleet.Health // by the last heartbeat
+	passing     bool         // a task that passes it to the core has not begun
 
 	// ended is a hint that may be slightly late, so code that acts on it reads the core first.
 	ended      bool

@@ -42,7 +42,7 @@ func (l *link) receive(r *request, now time.Time) (kept bool) {
 	case !l.process.buckets[class].Take(s.config.Rates.of(class), steady.Nanos(now)):
 		s.counters.throttled.Add(1)
 		l.fail(r, 429, "too many "+r.action+" requests of this process; send again later")
-	case r.action == actHeartbeatServerProcess && l.idle():
+	case r.action == actHeartbeatServerProcess && !l.requested():
 		began := time.Now()
 		l.heartbeat(r)
 		s.calls.Done(r.action, callstats.OK, began)
@@ -72,11 +72,19 @@ func rateOf(action string) (rateClass, bool) {
 	return 0, false
 }
 
-// idle reports whether no task is queued: only then may a message be handled at once without overtaking another.
-func (l *link) idle() bool {
+// requested reports whether a request is queued or being executed: a message that is handled at once would overtake it. It may overtake tasks of the door, which
+// can wait for the journal while the process seems silent.
+func (l *link) requested() bool {
 	l.work.Lock()
 	defer l.work.Unlock()
-	return !l.work.busy
+	return l.work.requests > 0
+}
+
+// busy reports whether any task is queued or being executed.
+func (l *link) busy() bool {
+	l.work.Lock()
+	defer l.work.Unlock()
+	return l.work.busy
 }
 
 // enqueue adds a request, unless too many are queued.
@@ -87,6 +95,7 @@ func (l *link) enqueue(r *request) bool {
 		return false
 	}
 	l.work.bytes += r.bytes
+	l.work.requests++
 	l.addTask(task{request: r})
 	return true
 }
@@ -120,6 +129,11 @@ func (l *link) workOff() {
 		l.work.Unlock()
 		for i := range tasks {
 			l.do(&tasks[i])
+			if tasks[i].request != nil {
+				l.work.Lock()
+				l.work.requests--
+				l.work.Unlock()
+			}
 		}
 	}
 }
@@ -160,28 +174,37 @@ func (l *link) heartbeat(r *request) {
 	p := l.process
 	now := p.server.now()
 	status := fleet.Unhealthy
+	behind := l.busy() // a task of the door may change the health that the core has recorded
 	p.mu.Lock()
 	p.lastBeat = now
 	if r.healthy {
 		status = fleet.Healthy
 		p.lastHealthy = now
 	}
-	healthy := r.healthy
-	report := p.ready && p.health != status
-	ended := p.ended
+	p.reported = status
+	passes := !p.passing && (p.ended || p.ready && p.health != status || behind) // else a task that waits passes it on
+	p.passing = p.passing || passes
 	p.mu.Unlock()
 
 	b := newFrame()
 	*b = appendOK(*b, r)
 	l.post(b, frames.Text)
-	switch {
-	case ended: // it seems so; but the heartbeat of a new process with the same id must not be lost
-		l.enqueueOwn(func(l *link) {
-			if !l.evict() && l.process.unlike(status) {
-				l.process.reportHealth(healthy)
-			}
-		})
-	case report:
-		l.enqueueOwn(func(l *link) { l.process.reportHealth(healthy) })
+	if passes {
+		l.enqueueOwn((*link).passHealth)
+	}
+}
+
+// passHealth passes the health of the last heartbeat to the core, if it is a change.
+func (l *link) passHealth() {
+	p := l.process
+	p.mu.Lock()
+	p.passing = false
+	status, ended := p.reported, p.ended
+	p.mu.Unlock()
+	if ended && l.evict() { // otherwise the heartbeat is of a new process with the same id
+		return
+	}
+	if p.unlike(status) {
+		p.reportHealth(status == fleet.Healthy)
 	}
 }
