@@ -40,7 +40,10 @@ func (b *bench) core(ctx context.Context) error {
 	if err := b.coreDurable(ctx, dir, games); err != nil {
 		return err
 	}
-	return b.coreSnapshots(ctx, dir, games)
+	if err := b.coreSnapshots(ctx, dir, games); err != nil {
+		return err
+	}
+	return b.coreReads(ctx, dir, games)
 }
 
 // coreAlone measures reservations on one processor core with many live player sessions, including the encoding of events.
@@ -142,19 +145,15 @@ func (b *bench) coreFind(ctx context.Context, c *localCell) error {
 	return nil
 }
 
-// coreSnapshots measures how long snapshots stop writers at 30,000 changes per second, and the duration of reads during 60,000.
+// coreSnapshots measures how long snapshots that follow each other stop writers at 30,000 changes per second.
 func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame) error {
 	stops := &stopLog{}
 	c, err := openCell(ctx, dir, b.sizes.coreSnapshotEvery, slog.New(stops))
 	if err != nil {
 		return err
 	}
-	changes := newChanges(ctx, c.Engine, games, callers)
-	_, err = load{workers: callers, rate: 30_000, measure: b.sizes.coreMeasure}.run(ctx, nil, changes.unit)
+	_, err = load{workers: callers, rate: 30_000, measure: b.sizes.coreMeasure}.run(ctx, nil, newChanges(ctx, c.Engine, games, callers).unit)
 	snapshots, longest := stops.seen()
-	if err == nil {
-		err = b.coreReads(ctx, c, games, changes)
-	}
 	if err := errors.Join(err, c.close()); err != nil {
 		return err
 	}
@@ -164,13 +163,21 @@ func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame
 	return nil
 }
 
-func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, changes *changes) error {
+// coreReads measures reads during 60,000 changes per second, with the default settings, for long enough that the journal grows to a snapshot.
+func (b *bench) coreReads(ctx context.Context, dir string, games []localGame) error {
+	c, err := openCell(ctx, dir, 0, nil)
+	if err != nil {
+		return err
+	}
 	var writing sync.WaitGroup
 	var wrote *measured
 	var writeErr error
-	beside := load{workers: callers, rate: 60_000, warm: b.sizes.coreMeasure / 10, measure: b.sizes.coreMeasure}
-	writing.Go(func() { wrote, writeErr = beside.run(ctx, nil, changes.unit) })
-	reads, err := load{workers: 16, rate: 5_000, warm: b.sizes.coreMeasure / 10, measure: b.sizes.coreMeasure}.run(ctx, nil, func(int) error {
+	warm, measure := b.sizes.coreMeasure/2, 4*b.sizes.coreMeasure
+	changes := newChanges(ctx, c.Engine, games, callers)
+	writing.Go(func() {
+		wrote, writeErr = load{workers: callers, rate: 60_000, warm: warm, measure: measure}.run(ctx, nil, changes.unit)
+	})
+	reads, err := load{workers: 16, rate: 5_000, warm: warm, measure: measure}.run(ctx, nil, func(int) error {
 		g := &games[rand.IntN(len(games))]
 		id := g.players[rand.IntN(len(g.players))]
 		return c.Read(ctx, func(v *cell.View) error {
@@ -181,10 +188,7 @@ func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, 
 		})
 	})
 	writing.Wait()
-	if err == nil {
-		err = writeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, writeErr, c.close()); err != nil {
 		return err
 	}
 	b.progress("  reads beside %.0f changes a second: p50 %s, p99 %s", wrote.perSecond(), milliseconds(reads.latency.quantile(0.5)), milliseconds(reads.latency.quantile(0.99)))
