@@ -26,13 +26,14 @@ func (c *State) Freeze(h *kernel.Head) []kernel.Frozen {
 		kernel.Freeze(partBuild, c.Fleets.Builds),
 		kernel.Freeze(partRollout, c.Fleets.Rollouts),
 		func(w *kernel.PartWriter) {
+			var game session.GameSession // copies that serve all records, as in kernel.Freeze
+			var player session.PlayerSession
 			for _, g := range games.All() {
-				copied := *g
-				w.Part(partGame, &copied)
-				for r := g.FirstPlayer(); r != 0; {
-					p := *players.Get(r)
-					w.Part(partPlayer, &p)
-					r = p.NextInGame()
+				game = *g
+				w.Part(partGame, &game)
+				for r := g.FirstPlayer(); r != 0; r = player.NextInGame() {
+					player = *players.Get(r)
+					w.Part(partPlayer, &player)
 				}
 			}
 		},

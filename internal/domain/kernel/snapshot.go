@@ -28,8 +28,9 @@ func Freeze[T any, M interface {
 }](kind uint8, t chunk.Table[T]) Frozen {
 	records := t.Freeze()
 	return func(w *PartWriter) {
+		var copied T // one for all records: a million of them would be garbage
 		for _, r := range records.All() {
-			copied := *r
+			copied = *r
 			w.Part(kind, M(&copied))
 		}
 	}
@@ -113,7 +114,7 @@ type PartWriter struct {
 }
 
 // Part writes one record, unless its kind is above the level in force. Callers pass a copy of a frozen record: Fields serves both encoding and
-// decoding, and a frozen record must not be changed.
+// decoding, and a frozen record must not be changed. Part keeps nothing of m.
 func (w *PartWriter) Part(kind uint8, m wire.Message) {
 	if w.err != nil || w.level != 0 && LevelOf(m) > w.level {
 		return
