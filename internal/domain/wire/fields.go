@@ -245,11 +245,11 @@ func PrefixLength(b []byte, at int) []byte {
 
 // Optional is a message field behind a pointer; nil means absent.
 func Optional[T any](c *Codec, n uint32, v **T, fields func(*T, *Codec)) {
-	x := *v
-	if x == nil {
-		x = new(T)
+	if *v == nil {
+		if !c.reading || c.count(n) == 0 {
+			return
+		}
+		*v = new(T)
 	}
-	if Sub(c, n, x, *v != nil, fields) && c.reading {
-		*v = x
-	}
+	Sub(c, n, *v, true, fields)
 }
