@@ -69,6 +69,7 @@ type Archive struct {
 	writing   sync.Mutex // held for a whole Put or Expire: one batch is built at a time
 	nextBlock uint64
 	buffer    builder
+	lastBatch int // bytes of the last batch of a Put with many records
 
 	mark struct {
 		sync.Mutex

@@ -48,12 +48,12 @@ func check(r *archive.Record) error {
 
 // put stores the records, and c if it is not nil, else the mark.
 func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
-	write := a.db.NewBatch()
-	pace := a.db.Pace(putRests)
 	most := batchBytes
 	if len(records) < manyRecords {
 		most = smallBatchBytes
 	}
+	write := a.newBatch(most)
+	pace := a.db.Pace(putRests)
 	for block := range blocks(records) {
 		if err := a.buffer.add(write, a.nextBlock, block); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 				return err
 			}
 			pace.Rest()
-			write = a.db.NewBatch()
+			write = a.newBatch(most)
 		}
 	}
 	var err error
@@ -77,10 +77,22 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 	if err != nil {
 		return err
 	}
+	if most == batchBytes {
+		a.lastBatch = write.Len()
+	}
 	if err := a.apply(write); err != nil {
 		return err
 	}
 	return a.checked(a.db.FlushAll())
+}
+
+// newBatch returns a batch for up to `most` bytes. Pebble reuses the memory of small batches. A large one gets what the last Put needed at once: growing to it in steps
+// leaves as much garbage again.
+func (a *Archive) newBatch(most int) embeddb.Batch {
+	if most < batchBytes {
+		return a.db.NewBatch()
+	}
+	return a.db.NewBatchWithSize(a.lastBatch)
 }
 
 func (a *Archive) apply(write embeddb.Batch) error {
