@@ -22,6 +22,7 @@ type Sequencer struct {
 	durable  uint64
 	seeds    *rand.ChaCha8
 	due      time.Time
+	env      kernel.Env      // of Execute, which would otherwise allocate one
 	tracing  *tracing.Tracer // nil: nothing is traced
 }
 
@@ -54,7 +55,8 @@ func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 // is being built.
 func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call) (answered []*Call, decided int) {
 	g := s.building
-	env := kernel.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
+	env := &s.env
+	*env = kernel.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
 	for _, c := range some {
 		if decided > 0 && len(env.Batch) >= groupBytesMax {
 			break
@@ -62,7 +64,7 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 		decided++
 		_, _ = s.seeds.Read(env.Seed[:]) // never fails
 		before := len(env.Events)
-		_, c.Err = s.cell.Execute(c.Cmd, &env)
+		_, c.Err = s.cell.Execute(c.Cmd, env)
 		if c.trace != nil {
 			c.trace.decided(env.Events[before:])
 		}
