@@ -254,11 +254,14 @@ func inOrder(objects []Object, wanted func(Object) bool) (names []string) {
 			names = append(names, x.Name)
 		}
 	}
-	const run, runTime = len(manifestsBelow) + 20 + 1, len("20060102T150405000Z")
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(a[run:run+runTime], b[run:run+runTime]), cmp.Compare(a, b))
-	})
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(runTime(a), runTime(b)), cmp.Compare(a, b)) })
 	return names
+}
+
+// runTime returns the time in the name of a manifest.
+func runTime(name string) string {
+	const at = len(manifestsBelow) + 20 + 1
+	return name[at : at+len("20060102T150405000Z")]
 }
 
 func (r *Repository) manifest(ctx context.Context, name string) (*Manifest, error) {
@@ -284,8 +287,16 @@ func (r *Repository) latest(ctx context.Context) (*Manifest, error) {
 	return nil, nil
 }
 
-// runName returns a name that is different for each run.
-func runName(now time.Time) string {
+// runName returns a name that is different for each run. Its time is later than that of the runs that have made backups, in case the clock was ahead
+// then: by their order, a restore finds the latest state, and Keep what it removes.
+func runName(now time.Time, earlier []string) string {
+	now = now.Truncate(time.Millisecond)
+	if len(earlier) > 0 {
+		text := runTime(earlier[len(earlier)-1])
+		if last, err := time.Parse("20060102T150405.000Z", text[:15]+"."+text[15:]); err == nil && !now.After(last) {
+			now = last.Add(time.Millisecond)
+		}
+	}
 	id := uuid.New()
 	return strings.Replace(now.UTC().Format("20060102T150405.000Z"), ".", "", 1) + "-" + hex.EncodeToString(id[:4])
 }

@@ -710,7 +710,7 @@ func TestKeep(t *testing.T) {
 	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 2 || count() != before {
 		t.Errorf("removed %d, %v; %d of %d young objects are left", removed, err, count(), before)
 	}
-	left := filepath.Join(path, "backups", "."+strings.TrimPrefix(nameOf(1, runName(time.Now())), manifestsBelow)+".123") // by a command that was killed while it wrote a manifest
+	left := filepath.Join(path, "backups", "."+strings.TrimPrefix(nameOf(1, runName(time.Now(), nil)), manifestsBelow)+".123") // by a command that was killed while it wrote a manifest
 	h.must(os.WriteFile(left, []byte("{"), 0o600))
 	age("objects")
 	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 0 || count() >= before {
@@ -735,6 +735,43 @@ func TestKeep(t *testing.T) {
 	age("backups")
 	if _, err := r.Keep(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("beside a damaged backup: %v", err)
+	}
+}
+
+// The clock was ahead when a backup was made. Later backups count as later all the same: each builds on the one before it, a restore takes the last one,
+// and Keep keeps it.
+func TestClockThatWasAhead(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	latest := h.take(r)
+	h.must(os.Remove(filepath.Join(path, filepath.FromSlash(latest.name))))
+	latest.Run = "20990101T235959999Z-00000000"
+	latest.name = nameOf(latest.Head.Entry, latest.Run)
+	content, err := latest.encode()
+	h.must(err)
+	h.must(r.store.Put(t.Context(), latest.name, content))
+	for range 2 {
+		h.work(1)
+		next := h.take(r)
+		if next.On != latest.name {
+			t.Errorf("%s builds on %q, want %q", next.Name(), next.On, latest.name)
+		}
+		latest = next
+	}
+	if p, err := r.Find(t.Context(), Wanted{}); err != nil || p.Entry != latest.Head.Entry {
+		t.Errorf("found %+v, %v", p, err)
+	}
+	names, err := r.names(t.Context())
+	h.must(err)
+	for _, name := range names {
+		old := time.Now().Add(-time.Hour)
+		h.must(os.Chtimes(filepath.Join(path, filepath.FromSlash(name)), old, old))
+	}
+	if removed, err := r.Keep(t.Context(), 1); err != nil || removed != 2 {
+		t.Errorf("removed %d, %v", removed, err)
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 1 || all[0].Name != latest.Name() {
+		t.Errorf("kept %+v, %v", all, err)
 	}
 }
 

@@ -45,6 +45,10 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	earlier, err := r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var on *Manifest
 	if o.Full {
 		there.young = nil // nothing that may be damaged is used
@@ -67,7 +71,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Run: runName(time.Now()), Head: in.Head, Secret: in.Sealed}
+	m := &Manifest{Run: runName(time.Now(), earlier), Head: in.Head, Secret: in.Sealed}
 	m.Head.Since, m.name = nil, nameOf(m.Head.Entry, m.Run)
 	p := newPutter(ctx, r.store, m.Run)
 	defer func() { _ = p.wait() }() // no object is being stored when Take returns
