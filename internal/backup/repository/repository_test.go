@@ -42,8 +42,9 @@ type house struct {
 	installation uuid.UUID
 	secret       identity.CellSecret
 	placements   atomic.Int64
-	gap          bool   // the journal is trimmed before each backup
-	noted        uint64 // entry of the last backup
+	gap          bool          // the journal is trimmed before each backup
+	noted        uint64        // entry of the last backup
+	ahead        time.Duration // of the machine's clock
 }
 
 func newHouse(t *testing.T) *house {
@@ -132,7 +133,7 @@ func (h *house) stream(ctx context.Context, since *backup.Since) (io.ReadCloser,
 	}
 	c := backup.Content{
 		Head: backup.Head{
-			Installation: h.installation, Entry: f.Entry, Level: f.Level, State: f.Last.Std(), Forgotten: f.Forgotten, Made: time.Now().UTC(),
+			Installation: h.installation, Entry: f.Entry, Level: f.Level, State: f.Last.Std(), Forgotten: f.Forgotten, Made: time.Now().Add(h.ahead).UTC(),
 			Next: int64(f.Next), Audited: f.Audited, Retention: engine.DefaultRetention.Milliseconds(),
 		},
 		State: f.Write, Secret: h.secret, Archive: h.archive,
@@ -772,6 +773,20 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 	if all, err := r.List(t.Context()); err != nil || len(all) != 1 || all[0].Name != latest.Name() {
 		t.Errorf("kept %+v, %v", all, err)
+	}
+}
+
+// A backup by a machine whose clock is far ahead has the records that the service still has, although they have expired by that clock.
+func TestRecordsThatOnlyAClockExpires(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	h.ended(time.Now().Add(-time.Hour), "one")
+	h.take(r)
+	h.work(1)
+	h.ahead = 2 * engine.DefaultRetention
+	h.take(r)
+	if _, _, records := restored(t, r, Wanted{}); !slices.Equal(records, []string{"one"}) {
+		t.Errorf("records %q", records)
 	}
 }
 

@@ -215,7 +215,7 @@ func (m *Manifest) take(p *putter, in *backup.Reader, kept []Segment) error {
 		m.State = append(m.State, *ref)
 	}
 	m.Entries = entries.finished(func(x *Journal, ref Ref) { x.Ref = ref })
-	oldest := m.Head.Made.UnixMilli() - m.Head.Retention - archive.Grain
+	oldest := m.Head.State.UnixMilli() - m.Head.Retention - archive.Grain // records expire by the time of the service, and not by the machine's clock
 	for _, x := range kept {
 		if x.Last >= oldest { // otherwise the service has removed all of them
 			m.Records = append(m.Records, x)
