@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/backup"
@@ -42,7 +41,7 @@ func (x *Service) export(ctx context.Context, to io.Writer, in localdoor.ExportR
 	if in.Until != 0 {
 		h.Until = min(h.Until, in.Until)
 	}
-	oldest := time.Now().Add(-engine.DefaultRetention).UnixMilli() - archive.Grain // nothing is older
+	oldest := x.engine.Now().Add(-engine.DefaultRetention).UnixMilli() - archive.Grain // nothing is older
 	h.From = min(max(h.From, oldest), max(h.Until, in.From))
 	err = export.Write(ctx, backup.Paced(ctx, to, in.Rate), x.archive, h, in.Kinds)
 	if err != nil {
