@@ -2,8 +2,6 @@ package streams
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,38 +67,42 @@ func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (clos
 	ctx = context.WithoutCancel(ctx)
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
-	was, all := x.shut(after)
-	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()}); err != nil {
-		if was == 0 {
-			x.reopen(all)
-		}
+	was := x.shut(after)
+	err = x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()})
+	if was == 0 {
+		x.decided(err == nil)
+	}
+	if err != nil {
 		return 0, err
 	}
-	all = x.all()
+	all := x.all()
 	for _, s := range all {
 		s.sayBye(after)
 	}
 	return len(all), nil
 }
 
-// shut shuts the gate. From here on no client is admitted, and the end of a stream, of which shut returns those that are open, does not make its player
-// absent.
-func (x *Streams) shut(after time.Duration) (was time.Duration, all []*stream) {
+// shut shuts the gate. From here on no client is admitted, and the end of a stream does not make its player absent. If the gate was open, losses of streams are
+// withheld until decided.
+func (x *Streams) shut(after time.Duration) (was time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.gate.shut(after), slices.Collect(maps.Values(x.players))
+	was = x.gate.shut(after)
+	x.withholds = was == 0
+	return was
 }
 
-// reopen opens the gate after the players could not be sent away, and reports those of all streams that have ended meanwhile.
-func (x *Streams) reopen(all []*stream) {
-	x.gate.open()
+// decided ends the time in which losses are withheld. If the players could not be sent away, it opens the gate and reports these losses.
+func (x *Streams) decided(away bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, s := range all {
-		if x.players[s.player] != s {
-			x.lose(s)
+	if !away {
+		x.gate.open()
+		for _, s := range x.withheld {
+			x.report(s)
 		}
 	}
+	x.withholds, x.withheld = false, nil
 }
 
 // Readmit admits clients again, like SendAway without regard to the caller's patience.

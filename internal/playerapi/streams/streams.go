@@ -63,6 +63,9 @@ type Streams struct {
 	polls    map[string][]chan struct{}
 	dropped  chan struct{} // closed when all streams and polls must begin anew
 	closed   bool
+
+	withholds bool      // a drain has begun, and it is open whether it succeeds
+	withheld  []*stream // losses that are reported if it fails
 }
 
 // subprotocol of the stream.
@@ -105,15 +108,7 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	}
 	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after, Node: s.node}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
-		_, refused := errors.AsType[*domain.Refusal](err)
-		if x.leave(s) {
-			if old != nil { // it is closed, and the core may still have it
-				x.lose(old)
-			}
-			if !refused { // the core may have attached it
-				x.lose(s)
-			}
-		}
+		x.unattached(s, old, err)
 		return closeCodeOf(err)
 	}
 	hello, events, head, err := x.beginning(s, &cmd, after)
@@ -129,6 +124,19 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	}
 	s.greet(hello, events, head)
 	return 0
+}
+
+// unattached removes a stream that the core did not attach, or perhaps did; old is the one that it replaced.
+func (x *Streams) unattached(s, old *stream, err error) {
+	if !x.leave(s) {
+		return
+	}
+	if old != nil { // it is closed, and the core may still have it
+		x.lose(old)
+	}
+	if _, refused := errors.AsType[*domain.Refusal](err); !refused { // the core may have attached it
+		x.lose(s)
+	}
 }
 
 // enter registers a stream and replaces an earlier one of the player, which it returns. From now on the stream gathers events. A code other than 0
@@ -168,7 +176,7 @@ func (x *Streams) put(s *stream) {
 	x.players[s.player], (*part)[s] = s, struct{}{}
 }
 
-// leave removes a stream if it is the present one of its player. It reports whether the core must still learn that the stream is lost.
+// leave removes a stream if it is the present one of its player. It reports whether that is so and the core must still learn of the loss.
 func (x *Streams) leave(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -179,12 +187,22 @@ func (x *Streams) leave(s *stream) bool {
 	delete(x.parts[s.number%watchParts], s)
 	delete(x.sessions, s.session)
 	x.metrics.open.Set(float64(len(x.players)))
-	_, away := x.gate.away()
-	return !away && !x.closed
+	return !x.closed
 }
 
-// lose reports to the core that a stream is lost. If the door closes first, that is not reported: all clients reconnect anyway.
+// lose reports to the core that a stream is lost, unless players are kept away: then the core knows that they are absent. If the door closes first, that is not
+// reported: all clients reconnect anyway.
 func (x *Streams) lose(s *stream) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, away := x.gate.away(); !away {
+		x.report(s)
+	} else if x.withholds {
+		x.withheld = append(x.withheld, s)
+	}
+}
+
+func (x *Streams) report(s *stream) {
 	player, number := s.player, s.number
 	x.losses.Make(func() error {
 		return x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: player, Stream: number})
