@@ -314,3 +314,25 @@ func TestDamageIsReplacedWhileItIsRead(t *testing.T) {
 		}
 	}
 }
+
+// Content that is damaged again takes the place of what was moved aside before, also in the count.
+func TestDamagedTwice(t *testing.T) {
+	s := open(t, t.TempDir())
+	content := bytes.Repeat([]byte("content "), 1<<10)
+	d := buildfiles.DigestOf(content)
+	for range 3 {
+		if err := s.Put(d, content); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.pathOf(d), append([]byte("damaged "), content[8:]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Read(d); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("got %v, want ErrDamaged", err)
+		}
+	}
+	used, _ := s.Used()
+	if now, _ := open(t, s.Dir).Used(); used != now || now != int64(len(content)) {
+		t.Errorf("%d bytes are counted; after a restart %d, want %d", used, now, len(content))
+	}
+}

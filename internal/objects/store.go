@@ -304,9 +304,16 @@ func (s *Store) putAside(d buildfiles.Digest, damaged fs.FileInfo) error {
 	if now, err := os.Stat(s.pathOf(d)); err == nil && !os.SameFile(now, damaged) {
 		return nil
 	}
-	err := os.Rename(s.pathOf(d), filepath.Join(aside, d.String()))
+	to, earlier := filepath.Join(aside, d.String()), int64(0) // bytes of the same content that was damaged before, which this replaces
+	if info, err := os.Stat(to); err == nil {
+		earlier = info.Size()
+	}
+	err := os.Rename(s.pathOf(d), to)
 	if errors.Is(err, fs.ErrNotExist) { // another reader was first
 		return nil
+	}
+	if err == nil {
+		s.give(earlier)
 	}
 	return err
 }
