@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -119,6 +120,25 @@ func TestRelaunchWithoutTakeover(t *testing.T) {
 	w.wantTold("me", since, "")
 	w.lose(g, w.member("me").Session)
 	w.wantTold("me", since, "GameMembershipChanged ReconnectAvailable")
+}
+
+// TestNoOfferOfAGameThatEnds: a game whose host is about to end admits no player, so no way back into it is offered.
+func TestNoOfferOfAGameThatEnds(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EndingGrace = 10 * time.Minute })
+	w.online("me", "mate", "late")
+	g := w.play(false, flow.ReconnectOptional, "me", "mate", "late")
+	w.connect(g, "me", "mate")
+	w.lose(g, w.member("me").Session)
+	w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
+	since := w.relaunch("me", true)
+	w.attach("me")
+	w.wantTold("me", since, "")
+	since = w.seq("mate")
+	w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: w.member("mate").Session})
+	w.wantTold("mate", since, "GameMembershipChanged")
+	since = w.seq("late")
+	w.pass(61 * time.Second)
+	w.wantTold("late", since, "GameMembershipChanged")
 }
 
 // TestCommitsAndTimes: the events of one transaction, and no others, share a commit, even if one journal entry has several transactions.

@@ -84,10 +84,13 @@ func (t *Memberships) tellHost(r flow.MembershipRef, cause flow.Reason) {
 	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
 }
 
-// tellReconnect tells a member that the game is still running.
+// tellReconnect tells a member that the game is still running, unless its host is about to end and admits no player.
 func (t *Memberships) tellReconnect(r flow.MembershipRef) {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
+	if x.Status == flow.InstanceEnding {
+		return
+	}
 	t.tellPlayers(flow.OnReconnectAvailable, flow.Message{
 		Instance: m.Instance, Reconnect: x.Rules.Reconnect, Deadline: t.holdUntil(m), CanDecline: x.Rules.Reconnect == flow.ReconnectOptional,
 		Suspect: x.Suspect != 0,
