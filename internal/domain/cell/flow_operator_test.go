@@ -99,6 +99,17 @@ func TestForceReleaseKeepsInvariants(t *testing.T) {
 }
 
 // TestEverythingThatHoldsAPlayerEnds: in every situation each key has a holding, and each holding that ends by time has a timer, too.
+// A player who is released from a party leaves a party that continues: the others are not told that it has ended.
+func TestReleaseFromAPartyIsNoEndOfIt(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.search("me", "mate")
+	me, mate := w.seq("me"), w.seq("mate")
+	w.must(&playerflow.ForceRelease{Player: "me", Party: true})
+	w.wantTold("me", me, "GameSessionChanged LeftMatchmaking:MEMBER_REMOVED RemovedFromParty:SHUT_DOWN")
+	w.wantTold("mate", mate, "GameSessionChanged LeftMatchmaking:MEMBER_REMOVED PartyChanged:LEFT")
+	w.wantPhase("mate", flow.InParty)
+}
+
 func TestEverythingThatHoldsAPlayerEnds(t *testing.T) {
 	eachSituation(t, func(t *testing.T, w *flowWorld) {
 		v := w.cell.View()

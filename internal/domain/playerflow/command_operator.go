@@ -36,7 +36,7 @@ func (cmd *ForceRelease) Decide(k *kernel.Tx) error {
 	if cmd.Game && p.Membership() != 0 {
 		t.Memberships.end(p.Membership(), flow.ByTheOperator)
 	}
-	if party, ok := t.Flow.Party(p.Keys.Party); ok && cmd.Ticket && t.Flow.Parties.Get(party).Search != nil {
+	if party, ok := t.Flow.Party(p.Keys.Party); ok && (cmd.Ticket || cmd.Party) && t.Flow.Parties.Get(party).Search != nil {
 		t.searches.end(party, flow.OnLeftMatchmaking, flow.MemberRemoved, cmd.Player)
 	}
 	if cmd.Party {

@@ -83,7 +83,6 @@ func (t *parties) join(r flow.PlayerRef, target flow.PartyRef) {
 // searchReasons maps the reason for which a member leaves to the reason for the end of the search.
 var searchReasons = map[flow.Reason]flow.Reason{
 	flow.Left: flow.MemberLeft, flow.Switched: flow.MemberLeft, flow.WasKicked: flow.MemberKicked,
-	flow.Disbanded: flow.PartyShutDown, flow.ShutDown: flow.PartyShutDown,
 }
 
 // leave removes a player from their party, if any. Any change of the members ends the search, because the ticket is for all of them.

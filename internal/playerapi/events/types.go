@@ -56,7 +56,7 @@ type (
 	// RemovedFromPartyData is the data of OnRemovedFromParty.
 	RemovedFromPartyData struct {
 		PartyID string `json:"party_id"`
-		Reason  string `json:"reason" enum:"LEFT,SWITCHED,KICKED,OFFLINE,PARTY_EXPIRED,SHUT_DOWN,DISBANDED,BANNED,OPERATOR"`
+		Reason  string `json:"reason" enum:"LEFT,SWITCHED,KICKED,OFFLINE,PARTY_EXPIRED,SHUT_DOWN,DISBANDED,BANNED"`
 	}
 	// PresenceData is the data of OnPartyMemberPresence.
 	PresenceData struct {
