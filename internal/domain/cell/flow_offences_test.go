@@ -196,6 +196,44 @@ func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	}
 }
 
+// The level is a position on the scale: offences beyond its last step do not count as further steps, so that each time without an offence leads one step down.
+func TestLevelStaysOnTheScale(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
+	w.online("me")
+	offend := func(want time.Duration) {
+		t.Helper()
+		g := w.play(false, flow.ReconnectOptional, "me")
+		w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
+		p := w.player("me").Penalties[0]
+		if got := max(0, p.Until.Sub(w.now)); got != want {
+			t.Errorf("locked for %s at level %d, want %s", got, p.Level, want)
+		}
+	}
+	steps := w.cell.playerflow.Config.Penalties.DodgeSteps
+	for i := range len(steps) + 3 {
+		offend(steps[min(i, len(steps)-1)])
+	}
+	if got, want := w.offences("me"), fmt.Sprintf("me DODGE:%d ", len(steps)); got != want {
+		t.Errorf("offences %q, want %q", got, want)
+	}
+	w.pass(2 * w.cell.playerflow.Config.Penalties.DodgeDecay)
+	offend(steps[len(steps)-2])
+}
+
+// A player with several locks learns when the last of them ends.
+func TestRefusalNamesTheLastLock(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("me")
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Requeue, Level: 1, Until: w.now.Add(time.Minute)}})
+	until := w.now.Add(time.Hour)
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1, Until: until}})
+	w.queues()
+	enter := &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue}
+	if r := w.refused(enter, flow.MatchmakingLocked); r.Until != until || r.Lock.Kind != flow.ByOperator {
+		t.Errorf("%+v, want a lock until %d", r.Lock, until)
+	}
+}
+
 // Pardoning an offence does not remove a lock that an operator or the studio had set before.
 func TestPardonKeepsTheLongerLock(t *testing.T) {
 	for _, pardoned := range []bool{false, true} { // by the loss of others, or else by the studio

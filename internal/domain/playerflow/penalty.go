@@ -43,13 +43,13 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	if t.Config.Penalties.Mode == flow.PenaltiesOff {
 		return
 	}
-	_, decay := t.scale(kind)
+	steps, decay := t.scale(kind)
 	p := t.Flow.Players.Get(r)
 	next := flow.Penalty{Kind: kind, Since: t.Now, Instance: instance, Reason: reason, Level: 1}
 	all := slices.Clone(p.Penalties)
 	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
 	if i >= 0 {
-		next.Level += Decayed(all[i], decay, t.Now)
+		next.Level = min(Decayed(all[i], decay, t.Now)+1, int32(len(steps)))
 		next.Until = all[i].Until // an operator or the studio may have set it
 		all[i] = next
 	} else {
@@ -148,9 +148,12 @@ func (c *State) enforces(kind flow.PenaltyKind) bool {
 	return kind == flow.ByOperator || kind == flow.Requeue || c.Config.Penalties.Mode == flow.PenaltiesEnforced
 }
 
-func (c *State) lockAt(p *flow.Player, now domain.Time) *flow.Penalty {
-	if all := c.Locks(p, now); len(all) > 0 {
-		return &all[0]
+// lockAt returns the lock of a player that ends last; nil if there is none.
+func (c *State) lockAt(p *flow.Player, now domain.Time) (last *flow.Penalty) {
+	for _, x := range c.Locks(p, now) {
+		if last == nil || x.Until > last.Until {
+			last = &x
+		}
 	}
-	return nil
+	return last
 }

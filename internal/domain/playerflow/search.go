@@ -115,15 +115,20 @@ func (c *State) partyMax(of *matchmaking.Configuration, settings *flow.QueueConf
 	return min(most, largest)
 }
 
-// checkLocks makes the last check: no member may be locked.
+// checkLocks makes the last check: no member may be locked. The refusal names the lock that ends last, because the party cannot search before.
 func (t *searches) checkLocks(x *flow.Party) error {
+	var last *flow.Penalty
+	var who string
 	for _, m := range x.Members {
-		if lock := t.lockAt(t.member(m.Player), t.Now); lock != nil {
-			return flow.Refuse(flow.Refusal{Code: flow.MatchmakingLocked, Players: []string{m.Player}, Lock: lock, Until: lock.Until},
-				"player %s is locked: %s", m.Player, lock.Kind)
+		if lock := t.lockAt(t.member(m.Player), t.Now); lock != nil && (last == nil || lock.Until > last.Until) {
+			last, who = lock, m.Player
 		}
 	}
-	return nil
+	if last == nil {
+		return nil
+	}
+	return flow.Refuse(flow.Refusal{Code: flow.MatchmakingLocked, Players: []string{who}, Lock: last, Until: last.Until},
+		"player %s is locked: %s", who, last.Kind)
 }
 
 // players returns the members as the matchmaker sees them, with the attributes that the rule set declares. Precedence: the studio's value
