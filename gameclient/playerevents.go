@@ -112,7 +112,7 @@ type EventData struct {
 // PartyChange is a change of a party.
 type PartyChange struct {
 	Kind     string `json:"kind"`      // CREATED, JOINED, LEFT, KICKED, LEADER, READY, PREFERENCES, ATTRIBUTES, CODE
-	PlayerID string `json:"player_id"` // the member that changed; empty if the whole party did
+	PlayerID string `json:"player_id"` // the member that changed, with LEADER the new leader; empty if the whole party did
 }
 
 // readEvent reads one frame of the stream, or one event of a poll.

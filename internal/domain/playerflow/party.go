@@ -277,19 +277,17 @@ func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 
 // leaderDue makes an online member the leader. The previous leader does not become leader again on returning.
 func (t *parties) leaderDue(r flow.PartyRef) {
-	p := t.Flow.Parties.Get(r)
+	next := *t.Flow.Parties.Get(r)
+	next.Members = slices.Clone(next.Members)
 	var old string
-	for _, m := range p.Members {
+	for i, m := range next.Members {
 		if m.Leader {
-			old = m.Player
+			old, next.Members[i].Leader = m.Player, false
 		}
 	}
-	t.changeParty(r, flow.LeaderChanged, old, func(p *flow.Party) {
-		for i := range p.Members {
-			p.Members[i].Leader = false
-		}
-		t.appointLeader(p, old)
-	})
+	t.appointLeader(&next, old)
+	leader := next.Members[slices.IndexFunc(next.Members, func(m flow.Member) bool { return m.Leader })].Player
+	t.changeParty(r, flow.LeaderChanged, leader, func(p *flow.Party) { *p = next })
 }
 
 // readyDue marks members as not ready whose deadline has passed.

@@ -47,7 +47,7 @@ type (
 	// PartyChangeData is a change of a party.
 	PartyChangeData struct {
 		Kind     string `json:"kind" enum:"CREATED,JOINED,LEFT,KICKED,LEADER,READY,PREFERENCES,ATTRIBUTES,CODE"`
-		PlayerID string `json:"player_id,omitempty"`
+		PlayerID string `json:"player_id,omitempty" doc:"The member who changed; with LEADER the new leader."`
 	}
 	// AddedToPartyData is the data of OnAddedToParty.
 	AddedToPartyData struct {
