@@ -29,14 +29,11 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 		Name: *in.Name, Description: value(in.Description),
 		FullProtection:  in.NewGameSessionProtectionPolicy == types.ProtectionPolicyFullProtection,
 		CreationPolicy:  limits,
-		MetricGroups:    in.MetricGroups,
+		MetricGroups:    metricGroupsFromWire(in.MetricGroups),
 		CertificateType: string(types.CertificateTypeDisabled),
 		Tags:            tagsFromWire(in.Tags),
 		Runtime:         runtimeOfNewFleet(in),
 		Managed:         managedFromWire(in),
-	}
-	if len(f.MetricGroups) == 0 {
-		f.MetricGroups = []string{"default"}
 	}
 	if in.CertificateConfiguration != nil {
 		f.CertificateType = string(in.CertificateConfiguration.CertificateType)
@@ -106,15 +103,26 @@ func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.Update
 		return nil, err
 	}
 	cmd := hosting.UpdateFleetAttributes{
-		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description, MetricGroups: in.MetricGroups,
+		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description,
 		FullProtection: fullProtection(in.NewGameSessionProtectionPolicy),
 		CreationPolicy: limits,
+	}
+	if in.MetricGroups != nil {
+		cmd.MetricGroups = metricGroupsFromWire(in.MetricGroups)
 	}
 	if in.AnywhereConfiguration != nil {
 		cmd.Cost = in.AnywhereConfiguration.Cost
 	}
 	err = s.engine.Do(ctx, &cmd)
 	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, err
+}
+
+// metricGroupsFromWire reads the metric groups of a fleet. A fleet always has one.
+func metricGroupsFromWire(wire []string) []string {
+	if len(wire) == 0 {
+		return []string{"default"}
+	}
+	return wire
 }
 
 // DeleteFleet starts to remove a fleet with everything that runs in it.

@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"reflect"
@@ -172,6 +173,13 @@ func TestUpdateFleetKeepsTheRest(t *testing.T) {
 	if *f.Name != "dev" || *f.Description != "new" || f.NewGameSessionProtectionPolicy != types.ProtectionPolicyFullProtection ||
 		!slices.Equal(f.MetricGroups, []string{"default"}) || f.CertificateConfiguration.CertificateType != types.CertificateTypeDisabled {
 		t.Errorf("got %+v", f)
+	}
+	for _, groups := range [][]string{{"all"}, {}} { // an empty list means the default, as in CreateFleet
+		must(h.sdk.UpdateFleetAttributes(t.Context(), &gamelift.UpdateFleetAttributesInput{FleetId: &id, MetricGroups: groups}))(t)
+		f := must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes[0]
+		if want := cmp.Or(strings.Join(groups, ","), "default"); strings.Join(f.MetricGroups, ",") != want {
+			t.Errorf("MetricGroups %q: got %q, want %s", groups, f.MetricGroups, want)
+		}
 	}
 	_, err := h.sdk.UpdateFleetAttributes(t.Context(), &gamelift.UpdateFleetAttributesInput{FleetId: aws.String(nowhere)})
 	refused(t, err, "NotFoundException")

@@ -133,7 +133,11 @@ func priorityFromWire(wire []types.PriorityType) []placement.Criterion {
 	return order
 }
 
+// priorityToWire omits an empty order, which the model does not allow: clients send an answer back as an update.
 func priorityToWire(order []placement.Criterion) []types.PriorityType {
+	if len(order) == 0 {
+		return nil
+	}
 	wire := make([]types.PriorityType, len(order))
 	for i, by := range order {
 		for t, c := range criteria {

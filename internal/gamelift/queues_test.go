@@ -52,6 +52,15 @@ func TestQueueIsWhatWasCreated(t *testing.T) {
 	if text := rewritten(t, got.body); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
+	// A part of a priority configuration is shown without the other part, so that a client can send the answer back as an update.
+	parts := map[string]string{"order": `{"PriorityOrder":["COST"]}`, "locations": `{"LocationOrder":["custom-home"]}`}
+	for name, part := range parts {
+		h.json.call(t, "CreateGameSessionQueue", `{"Name":"`+name+`","PriorityConfiguration":`+part+`}`)
+		got := h.json.call(t, "DescribeGameSessionQueues", `{"Names":["`+name+`"]}`)
+		if !strings.Contains(rewritten(t, got.body), `"PriorityConfiguration":`+part+`,`) {
+			t.Errorf("got %s, want %s", got.raw, part)
+		}
+	}
 	// Terraform has 0 for a duration that is not set.
 	got = h.json.call(t, "CreateGameSessionQueue", strings.NewReplacer(`"Name":"full"`, `"Name":"zero"`, `Milliseconds":150`, `Milliseconds":150,"PolicyDurationSeconds":0`).Replace(full))
 	want = strings.NewReplacer(`"Name":"full"`, `"Name":"zero"`, "gamesessionqueue/full", "gamesessionqueue/zero").Replace(want)
