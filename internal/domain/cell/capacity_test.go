@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,6 +322,46 @@ func TestNoPlanAtAnEarlierLevel(t *testing.T) {
 	}})
 	w.want(1, 1)
 	w.checkPlan("")
+}
+
+// The fleet's events tell of changed numbers only: a deployment that sets the same capacity again, or the strategy, adds none.
+func TestCapacityEvents(t *testing.T) {
+	w, _ := managedHall(t, 1)
+	events := func() (n int) {
+		v := w.cell.View()
+		for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
+			if e.Code == "FLEET_SCALING_EVENT" {
+				n++
+			}
+		}
+		return n
+	}
+	before := events()
+	for i, each := range []struct {
+		set  hosting.SetCapacity
+		more int
+	}{
+		{hosting.SetCapacity{Desired: new(int32(2)), Min: new(int32(1)), Max: new(int32(3))}, 1},
+		{hosting.SetCapacity{Desired: new(int32(2)), Min: new(int32(1)), Max: new(int32(3))}, 0},
+		{hosting.SetCapacity{}, 0},
+		{hosting.SetCapacity{Max: new(int32(4))}, 1},
+		{hosting.SetCapacity{FromZero: new(true)}, 1}, // sets the minimum
+		{hosting.SetCapacity{FromZero: new(true), Inactivity: new(time.Hour)}, 0},
+		{hosting.SetCapacity{FromZero: new(false)}, 0},
+	} {
+		each.set.Fleet, each.set.Location = testFleet, testLocation
+		w.must(&each.set)
+		if got := events() - before; got != each.more {
+			t.Errorf("change %d: got %d events, want %d", i+1, got, each.more)
+		}
+		before = events()
+	}
+	v := w.cell.View()
+	f, _ := v.Fleet(testFleet)
+	want := fleet.Capacity{Desired: 2, Max: 4}
+	if at := slices.IndexFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == testLocation }); f.Locations[at].Capacity != want {
+		t.Errorf("got %+v, want %+v", f.Locations[at].Capacity, want)
+	}
 }
 
 // A policy changes the desired number once, gives the reason in the fleet's events, and pauses.

@@ -38,7 +38,8 @@ func (cmd *SetCapacity) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
-	c := old.Locations[at].Capacity
+	was := old.Locations[at].Capacity
+	c := was
 	kernel.Patch(&c.Desired, cmd.Desired)
 	kernel.Patch(&c.Min, cmd.Min)
 	kernel.Patch(&c.Max, cmd.Max)
@@ -64,8 +65,10 @@ func (cmd *SetCapacity) Decide(k *kernel.Tx) error {
 	f := changedAt(old, at, func(l *fleet.FleetLocation) { l.Capacity = c })
 	cmd.Location, cmd.Capacity, cmd.Stored = f.Locations[at].Name, c, f
 	t.Emit(&FleetChanged{f})
-	t.fleetEvent(f.ID, "FLEET_SCALING_EVENT",
-		fmt.Sprintf("Capacity of fleet %s in %s: desired %d, minimum %d, maximum %d", f.ID, cmd.Location, c.Desired, c.Min, c.Max))
+	if c.Desired != was.Desired || c.Min != was.Min || c.Max != was.Max {
+		t.fleetEvent(f.ID, "FLEET_SCALING_EVENT",
+			fmt.Sprintf("Capacity of fleet %s in %s: desired %d, minimum %d, maximum %d", f.ID, cmd.Location, c.Desired, c.Min, c.Max))
+	}
 	return nil
 }
 
