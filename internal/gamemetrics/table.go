@@ -236,7 +236,7 @@ var Table = []*Definition{
 
 	ofPlace("CurrentPlayerSessions", "Player sessions that are RESERVED or ACTIVE.", (*hosting.PlaceCounts).CurrentPlayerSessions),
 	playerActivations,
-	ofPlace("AvailablePlayerSessions", "Empty player slots of game sessions, including sessions that accept no players. Reserved slots do not count.", (*hosting.PlaceCounts).AvailablePlayerSessions),
+	ofPlace("AvailablePlayerSessions", "Empty player slots of ACTIVE game sessions, including sessions that accept no players. Reserved slots do not count.", (*hosting.PlaceCounts).AvailablePlayerSessions),
 
 	queueDepth, averageWait, placementsStarted, placementsSucceeded, placementsCanceled, placementsTimedOut, placementsFailed, placementsTo,
 	firstNotViable, firstFull, lowestLatency, lowestPrice,

@@ -212,7 +212,7 @@ func (x *FleetLine) add(hosts *fleet.SiteCounts, games *session.Counts) {
 	x.Processes += hosts.Running()
 	x.FreeProcesses += hosts.Idle
 	x.GameSessions += games.GameSessions
-	x.FreeSeats += max(0, games.SeatsMax-games.SeatsHeld) // the maximum can be lowered below the number held
+	x.FreeSeats += games.SeatsFree
 	x.PlayersConnected += games.PlayersActive
 	x.PlayersReserved += games.PlayersReserved
 }

@@ -77,7 +77,7 @@ type place struct{ fleet, location string }
 
 // tally has the counts of a fleet's location, counted one by one.
 type tally struct {
-	games, activating, held, most, idle int32
+	games, activating, held, most, free, idle int32
 }
 
 // invariants checks the invariants after every step.
@@ -132,7 +132,7 @@ func (w *World) invariants() {
 		}
 		for _, l := range f.Locations {
 			u, t := v.Utilization(f.ID, l.Name), at(f.ID, l.Name)
-			if got := (tally{u.GameSessions, u.Activating, u.SeatsHeld, u.SeatsMax, u.IdleProcesses}); got != *t {
+			if got := (tally{u.GameSessions, u.Activating, u.SeatsHeld, u.SeatsMax, u.SeatsFree, u.IdleProcesses}); got != *t {
 				w.violated("%s in %s says %+v, counted %+v", f.ID, l.Name, got, *t)
 			}
 		}
@@ -188,8 +188,11 @@ func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally)
 			t.games++
 			t.held += held
 			t.most += g.PlayersMax
-			if g.Status == session.Activating {
+			switch g.Status {
+			case session.Activating:
 				t.activating++
+			case session.Active:
+				t.free += max(0, g.PlayersMax-held)
 			}
 			w.waits(string(g.ID)+" to be activated", g.Status == session.Activating, g.ActivateBy, w.cell.Hosting.Activation)
 			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.PlayerSessionID{}, 1<<20) {

@@ -364,6 +364,39 @@ func TestCapacityEvents(t *testing.T) {
 	}
 }
 
+// AvailablePlayerSessions has the empty slots of ACTIVE game sessions, whatever their policy. A game session with more players than its
+// maximum takes none away from the others.
+func TestAvailablePlayerSessions(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.hall()
+	want := func(n int32) {
+		t.Helper()
+		v := w.cell.View()
+		places := v.Places(testFleet)
+		if got := places[0].AvailablePlayerSessions(); got != n {
+			t.Errorf("got %d, want %d", got, n)
+		}
+		if err := w.checkRestarts(); err != nil {
+			t.Error(err)
+		}
+	}
+	full, free := w.game("full", 3), w.game("free", 4)
+	want(7)
+	w.must(&hosting.ReservePlayers{Game: full, Players: []hosting.NewPlayer{{ID: playerID(1), Player: "ann"}, {ID: playerID(2), Player: "bob"}}})
+	w.must(&hosting.ReservePlayers{Game: free, Players: []hosting.NewPlayer{{ID: playerID(3), Player: "cyd"}}})
+	want(4)
+	w.must(&hosting.UpdateGameSession{ID: full, PlayersMax: new(int32(1))})
+	w.must(&hosting.UpdateGameSession{ID: free, DenyPlayers: new(true)})
+	want(3)
+	w.must(&hosting.ReleasePlayer{Player: playerID(1)})
+	w.must(&hosting.ReleasePlayer{Player: playerID(2)})
+	want(4)
+	w.server("activating")
+	w.must(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "activating", PlayersMax: 8})
+	w.must(&hosting.TerminateGameSession{ID: free})
+	want(1)
+}
+
 // A policy changes the desired number once, gives the reason in the fleet's events, and pauses.
 func TestPolicyScales(t *testing.T) {
 	w, _ := managedHall(t, 1, host("1"), host("2"), host("3"))
@@ -389,7 +422,7 @@ func TestPolicyScales(t *testing.T) {
 	if x := scale(); x.Changed {
 		t.Errorf("after one minute: %+v", x.Change)
 	}
-	if s := samples[0]; s.ActiveInstances != 1 || s.IdleInstances != 0 || s.ActivatingGameSessions != 1 || s.AvailableGameSessions != 0 || s.AvailablePlayerSessions != 2 {
+	if s := samples[0]; s.ActiveInstances != 1 || s.IdleInstances != 0 || s.ActivatingGameSessions != 1 || s.AvailableGameSessions != 0 || s.AvailablePlayerSessions != 0 {
 		t.Errorf("measured %+v", s)
 	}
 	if x := scale(); !x.Changed || x.Change.To != 2 {

@@ -90,6 +90,8 @@ func checkCounts(c *Cell) error {
 			n.SeatsEmpty += empty
 			n.SeatsMax += g.PlayersMax
 			switch g.Status {
+			case session.Active:
+				n.SeatsFree += max(0, g.PlayersMax-held)
 			case session.Activating:
 				n.Activating++
 			case session.Terminating:

@@ -29,10 +29,8 @@ func (n *PlaceCounts) CurrentPlayerSessions() int32 {
 	return n.Sessions.PlayersReserved + n.Sessions.PlayersActive
 }
 
-// AvailablePlayerSessions returns the number of empty player slots.
-func (n *PlaceCounts) AvailablePlayerSessions() int32 {
-	return n.Sessions.SeatsMax - n.Sessions.SeatsHeld
-}
+// AvailablePlayerSessions returns the number of empty player slots of game sessions that are ACTIVE.
+func (n *PlaceCounts) AvailablePlayerSessions() int32 { return n.Sessions.SeatsFree }
 
 // Add adds the counts of another place.
 func (n *PlaceCounts) Add(x *PlaceCounts) {

@@ -8,6 +8,7 @@ type Counts struct {
 	SeatsHeld    int32
 	SeatsEmpty   int32 // of SeatsHeld: held for players who may return
 	SeatsMax     int32
+	SeatsFree    int32 // of the game sessions that are ACTIVE
 
 	PlayersReserved, PlayersActive int32 // player sessions
 }
@@ -25,8 +26,17 @@ func (c *Counts) add(x *Counts, by int32) {
 	c.SeatsHeld += by * x.SeatsHeld
 	c.SeatsEmpty += by * x.SeatsEmpty
 	c.SeatsMax += by * x.SeatsMax
+	c.SeatsFree += by * x.SeatsFree
 	c.PlayersReserved += by * x.PlayersReserved
 	c.PlayersActive += by * x.PlayersActive
+}
+
+// seatsFree returns the number of seats that nothing holds. It is never negative, although the maximum can be lowered below the number held.
+func (g *GameSession) seatsFree() int32 {
+	if g.Status != Active {
+		return 0
+	}
+	return max(0, g.PlayersMax-g.SeatsHeld)
 }
 
 // tally adds x, times by, to the counts of a game session's location.
@@ -46,7 +56,7 @@ func (s *State) count(g *GameSession, by int32) {
 	if !g.Live() {
 		return
 	}
-	x := Counts{GameSessions: 1, SeatsHeld: g.SeatsHeld, SeatsEmpty: g.SeatsEmpty, SeatsMax: g.PlayersMax}
+	x := Counts{GameSessions: 1, SeatsHeld: g.SeatsHeld, SeatsEmpty: g.SeatsEmpty, SeatsMax: g.PlayersMax, SeatsFree: g.seatsFree()}
 	switch g.Status {
 	case Activating:
 		x.Activating = 1
@@ -59,11 +69,12 @@ func (s *State) count(g *GameSession, by int32) {
 // hold changes the numbers of held and of empty seats of a game session.
 func (s *State) hold(game GameRef, held, empty int32) {
 	g := s.Games.Mut(game)
+	free := g.seatsFree()
 	g.SeatsHeld += held
 	g.SeatsEmpty += empty
 	s.search.SetPlayers(uint32(game), g.Seated(), g.SeatsEmpty)
 	if g.Live() {
-		s.tally(g, &Counts{SeatsHeld: held, SeatsEmpty: empty}, 1)
+		s.tally(g, &Counts{SeatsHeld: held, SeatsEmpty: empty, SeatsFree: g.seatsFree() - free}, 1)
 	}
 }
 
