@@ -238,7 +238,7 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// The largest event is that of a party with the largest permitted attributes. It fits into a frame of 64 KiB.
+// The largest event of a party of the default size is that with the largest permitted attributes. Without latencies, it fits into a frame of 64 KiB.
 func TestLargestEvent(t *testing.T) {
 	x := newLobby(t, nil)
 	leader := x.login("leader")
