@@ -148,7 +148,7 @@ func managedCapacityToWire(c *fleet.Capacity) *types.ManagedCapacityConfiguratio
 }
 
 func utilizationToWire(f *fleet.Fleet, location string, u usage) types.FleetUtilization {
-	active, players := u.GameSessions-u.Activating, u.SeatsHeld-u.SeatsEmpty
+	active, players := u.Active(), u.SeatsHeld-u.SeatsEmpty
 	return types.FleetUtilization{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),
 		ActiveServerProcessCount: &u.Processes, ActiveGameSessionCount: &active,

@@ -124,4 +124,12 @@ func TestCapacityAndUtilization(t *testing.T) {
 	}
 	_, err := h.sdk.DescribeFleetLocationCapacity(t.Context(), &gamelift.DescribeFleetLocationCapacityInput{FleetId: &id, Location: aws.String("custom-x")})
 	refused(t, err, "NotFoundException")
+
+	must(h.sdk.TerminateGameSession(t.Context(), &gamelift.TerminateGameSessionInput{
+		GameSessionId: game.GameSessionId, TerminationMode: types.TerminationModeTriggerOnProcessTerminate,
+	}))(t)
+	all = must(h.sdk.DescribeFleetUtilization(t.Context(), &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{id}}))(t).FleetUtilization[0]
+	if *all.ActiveGameSessionCount != 0 || *all.ActiveServerProcessCount != 2 {
+		t.Errorf("while the game session is TERMINATING: got processes %d, games %d", *all.ActiveServerProcessCount, *all.ActiveGameSessionCount)
+	}
 }

@@ -11,9 +11,7 @@ func (n *PlaceCounts) ActiveInstances() int32 { return n.Hosts.ComputesReady }
 func (n *PlaceCounts) IdleInstances() int32 { return n.Hosts.ComputesReady - n.Hosts.ComputesWithGame }
 
 // ActiveGameSessions returns the number of game sessions that are ACTIVE.
-func (n *PlaceCounts) ActiveGameSessions() int32 {
-	return n.Sessions.GameSessions - n.Sessions.Activating - n.Sessions.Terminating
-}
+func (n *PlaceCounts) ActiveGameSessions() int32 { return n.Sessions.Active() }
 
 // AvailableGameSessions returns the number of healthy server processes without a game session.
 func (n *PlaceCounts) AvailableGameSessions() int32 { return n.Hosts.Of(fleet.Free) }

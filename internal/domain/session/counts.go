@@ -13,6 +13,9 @@ type Counts struct {
 	PlayersReserved, PlayersActive int32 // player sessions
 }
 
+// Active returns the number of game sessions that are ACTIVE.
+func (c *Counts) Active() int32 { return c.GameSessions - c.Activating - c.Terminating }
+
 // Add adds the counts of another place.
 func (c *Counts) Add(x *Counts) { c.add(x, 1) }
 
