@@ -50,8 +50,9 @@
 // A commit costs two consecutive syncs: the leader's and that of the faster half of the followers. A follower sees a committed entry with
 // the next entry, or after CommitTimeout to twice that; messages without news are sent less often (patient.go). A dead leader is replaced
 // after one to two election timeouts of silence and an election. Memory: one batch of appends to each follower, at most 64 entries; the
-// latest entries (recent.go); and one run of the number map for each change of leader since the last trim. Each follower receives one
-// snapshot at a time, at the speed of its connection, while appends to others continue.
+// latest entries (recent.go); and one run of the number map for each change of leader since the last trim. A follower that is behind
+// receives its entries in requests of about 1 MiB, because each must be answered within the transport's timeout. Each follower receives
+// one snapshot at a time, at the speed of its connection, while appends to others continue.
 //
 // # From one machine to a cluster, and back
 //

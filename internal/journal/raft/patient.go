@@ -28,6 +28,11 @@ type patient struct {
 	told    map[raft.ServerID]told
 }
 
+// requestBytes is the size from which on a request takes no more entries. Raft's library puts 64 into one, whatever their size, and the transport gives
+// each request a few seconds, in which the follower must also store them. A request that never succeeds is repeated unchanged, so a follower that lacks
+// many large entries would never catch up over a slow network or with a slow disk.
+const requestBytes = 1 << 20
+
 // told is what a follower has accepted.
 type told struct{ term, last, committed uint64 }
 
@@ -59,7 +64,7 @@ func (p *patient) AppendEntries(id raft.ServerID, at raft.ServerAddress, request
 		return p.send(id, at, request, answer)
 	}
 	p.delay(id, request)
-	err := p.send(id, at, request, answer)
+	err := p.sendInParts(id, at, request, answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil || !answer.Success {
@@ -72,6 +77,34 @@ func (p *patient) AppendEntries(id raft.ServerID, at raft.ServerAddress, request
 	}
 	p.told[id] = accepted
 	return nil
+}
+
+var errDeposed = errors.New("this node no longer leads in the term of the request")
+
+// sendInParts sends a request as several if its entries are large. The answer is that to the last one sent.
+func (p *patient) sendInParts(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	for rest := *request; ; {
+		part, bytes, n := rest, 0, 0
+		for n < len(rest.Entries) && bytes < requestBytes {
+			bytes += logSize(rest.Entries[n])
+			n++
+		}
+		if n == len(rest.Entries) {
+			return p.send(id, at, &part, answer)
+		}
+		last := rest.Entries[n-1]
+		part.Entries = rest.Entries[:n]
+		part.LeaderCommitIndex = min(rest.LeaderCommitIndex, last.Index)
+		answered := raft.AppendEntriesResponse{}
+		if err := p.send(id, at, &part, &answered); err != nil || !answered.Success || answered.Term > request.Term {
+			*answer = answered
+			return err
+		}
+		if r := p.raft.Load(); r != nil && (r.State() != raft.Leader || r.CurrentTerm() != request.Term) { // as the library does between two requests
+			return errDeposed
+		}
+		rest.PrevLogEntry, rest.PrevLogTerm, rest.Entries = last.Index, last.Term, rest.Entries[n:]
+	}
 }
 
 // send sends a request and records what the follower's answer confirms.

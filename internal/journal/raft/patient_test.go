@@ -1,6 +1,8 @@
 package raft
 
 import (
+	"context"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
+	"github.com/musterhq/muster/internal/waittest"
 )
 
 // TestIdle counts the messages of an idle leader, on a virtual clock, and checks that followers nevertheless receive appended entries at once.
@@ -56,4 +59,48 @@ func TestIdle(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFarBehindOnASlowNetwork: a follower that lacks many large entries catches up, even if the answer to a request with all of them would come too late.
+func TestFarBehindOnASlowNetwork(t *testing.T) {
+	c := newCluster(t, func(id string) Options { return Options{Dir: filepath.Join(t.TempDir(), id)} })
+	c.loses = func(_ raft.ServerID, r *raft.AppendEntriesRequest) bool {
+		bytes := 0
+		for _, l := range r.Entries {
+			bytes += len(l.Data)
+		}
+		return bytes > 2*requestBytes
+	}
+	defer c.stopAll()
+	if err := c.grow("a", "b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	j, err := c.lead(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var followers []string
+	for id := range c.nodes {
+		if id != j.node.options.ID {
+			followers = append(followers, id)
+		}
+	}
+	behind, present := followers[0], followers[1]
+	c.isolate(behind)
+	large := make([]byte, requestBytes/4)
+	for n := range uint64(20) {
+		if err := j.Append(t.Context(), n+1, large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.join(behind, j.node.options.ID)
+	waittest.Until(t, "the follower has the last entry", func() bool { return c.nodes[behind].Last() >= 20 })
+	if err := c.stop(present); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := j.Append(ctx, 21, large); err != nil { // which needs the follower's answer
+		t.Error(err)
+	}
 }
