@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,25 @@ func TestSlowClientHearsWhy(t *testing.T) {
 		<-reading // it does not answer
 		s.of.running.Wait()
 	})
+}
+
+// Heartbeats come at their interval although streams are looked at only once a second, and not exactly. With the shortest settings, a client that
+// answers each of them would otherwise be silent for longer than it may be.
+func TestHeartbeatsKeepTheirInterval(t *testing.T) {
+	var sent atomic.Int64
+	x := &Streams{metrics: newStreamMetrics()}
+	config := &flow.SessionConfig{PingInterval: time.Second, DeadAfter: 2 * time.Second, IdleExpiry: time.Hour}
+	s := &stream{of: x, conn: sink{bytes: &sent}, next: 1, promised: config}
+	for round := range int64(20) {
+		late := (round % 2) * int64(time.Millisecond)
+		now := (round+1)*int64(watchEvery) - late
+		x.look(s, now, config)
+		x.running.Wait()
+		if sent.Swap(0) == 0 {
+			t.Fatalf("round %d: no heartbeat", round)
+		}
+		s.heard.Store(now) // the client answers
+	}
 }
 
 // The first frame is always the hello, even if other frames are due while a client attaches. A heartbeat follows it in one piece.

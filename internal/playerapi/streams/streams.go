@@ -336,7 +336,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	switch {
 	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
 		s.drop()
-	case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)):
+	case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)-watchEvery/2): // the look that is nearest to the interval
 		s.pinged = now
 		s.beat()
 	}
