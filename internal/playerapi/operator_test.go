@@ -146,7 +146,7 @@ func TestListPlayersFiltersAndPages(t *testing.T) {
 		}
 	}
 	for filter, want := range map[string]string{
-		``: "a b c", `"phase":"IN_PARTY",`: "b c", `"phase":"IN_PARTY","older_than_ms":90000,`: "b", `"host_lost":true,`: "", `"host_lost":false,`: "a b c",
+		``: "a b c", `"phase":"IN_PARTY",`: "b c", `"phase":"IN_GAME",`: "", `"phase":"IN_PARTY","older_than_ms":90000,`: "b", `"host_lost":true,`: "", `"host_lost":false,`: "a b c",
 	} {
 		var names []string
 		after := 0.0

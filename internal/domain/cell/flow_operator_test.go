@@ -212,14 +212,15 @@ func TestFindPlayers(t *testing.T) {
 		}
 		return strings.TrimSpace(names)
 	}
-	inParty := flow.InParty
+	inParty := []flow.Phase{flow.InParty}
 	for _, c := range []struct {
 		filter inspection.PlayerFilter
 		want   string
 	}{
 		{inspection.PlayerFilter{}, "idle old new player"},
-		{inspection.PlayerFilter{Phase: &inParty}, "old new"},
-		{inspection.PlayerFilter{Phase: &inParty, OlderThan: time.Minute}, "old"},
+		{inspection.PlayerFilter{Phases: inParty}, "old new"},
+		{inspection.PlayerFilter{Phases: inParty, OlderThan: time.Minute}, "old"},
+		{inspection.PlayerFilter{Phases: []flow.Phase{flow.InGame, flow.InGameWithParty}}, "player"},
 		{inspection.PlayerFilter{OlderThan: time.Second}, "idle old"},
 		{inspection.PlayerFilter{HostLost: new(true)}, "player"},
 		{inspection.PlayerFilter{HostLost: new(false)}, "idle old new"},

@@ -15,7 +15,7 @@ import (
 // ListPlayersRequest selects players; an omitted field does not restrict the selection.
 type ListPlayersRequest struct {
 	Why
-	Phase       string `json:"phase,omitempty" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
+	Phase       string `json:"phase,omitempty" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY" doc:"IN_GAME: with or without a party."`
 	OlderThanMS int64  `json:"older_than_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"Only players whose keys have not changed for this time."`
 	HostLost    *bool  `json:"host_lost,omitempty" doc:"Only players in a game whose host may be lost; false: only the others."`
 	After       uint32 `json:"after,omitempty" doc:"The next of the answer before."`
@@ -84,9 +84,9 @@ type Actor struct {
 
 const commitsMax = 1000
 
-var phases = map[string]flow.Phase{
-	"IDLE": flow.Idle, "IN_PARTY": flow.InParty, "MATCHMAKING": flow.Matchmaking, "IN_GAME_WITH_PARTY": flow.InGameWithParty,
-	"IN_GAME_WITHOUT_PARTY": flow.InGame,
+var phases = map[string][]flow.Phase{
+	"IDLE": {flow.Idle}, "IN_PARTY": {flow.InParty}, "MATCHMAKING": {flow.Matchmaking}, "IN_GAME": {flow.InGameWithParty, flow.InGame},
+	"IN_GAME_WITH_PARTY": {flow.InGameWithParty}, "IN_GAME_WITHOUT_PARTY": {flow.InGame},
 }
 
 // declareOperatorLooks declares the calls that only read players.
@@ -129,10 +129,7 @@ const (
 
 func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
 	limit := cmp.Or(body.Limit, 100)
-	filter := inspection.PlayerFilter{OlderThan: time.Duration(body.OlderThanMS) * time.Millisecond, HostLost: body.HostLost}
-	if body.Phase != "" {
-		filter.Phase = new(phases[body.Phase])
-	}
+	filter := inspection.PlayerFilter{Phases: phases[body.Phase], OlderThan: time.Duration(body.OlderThanMS) * time.Millisecond, HostLost: body.HostLost}
 	answer := &ListPlayersAnswer{PlayerIDs: []string{}, Players: []ListedPlayer{}}
 	last, more := flow.PlayerRef(body.After), true
 	for looked := 0; more && looked < listMost && len(answer.Players) < limit; looked += listStep {

@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -19,7 +20,7 @@ func (v *View) ChangesOf(player string) (all []flow.Change) {
 
 // PlayerFilter selects players. Its zero value selects all.
 type PlayerFilter struct {
-	Phase     *flow.Phase
+	Phases    []flow.Phase  // one of them; none: any
 	OlderThan time.Duration // the minimum time since their keys changed
 	HostLost  *bool         // true: in a game whose host is suspected to be lost; false: not in such a game
 }
@@ -56,7 +57,7 @@ func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.PlayerRe
 
 func (f *PlayerFilter) chooses(x *PlayerLine, now domain.Time) bool {
 	switch {
-	case f.Phase != nil && x.Keys.Phase() != *f.Phase,
+	case len(f.Phases) > 0 && !slices.Contains(f.Phases, x.Keys.Phase()),
 		f.OlderThan > 0 && x.Since.Add(f.OlderThan) > now,
 		f.HostLost != nil && x.HostLost != *f.HostLost:
 		return false
