@@ -57,7 +57,10 @@ func (cborCodec) decode(body []byte, into any) error {
 		if !found {
 			return serializationError("the body must be a CBOR map, got %s", e.CBORType)
 		}
-		return serializationError("member %s must be of another type than %s", member, e.CBORType)
+		if bits, integer := strings.CutPrefix(e.GoType, "int"); integer && strings.HasSuffix(e.CBORType, " integer") {
+			return serializationError("member %s: the number is too large for a %s bit integer", member, bits)
+		}
+		return serializationError("member %s, or a value in it, must be of another type than %s", member, e.CBORType) // the error names the outermost member
 	}
 	return serializationError("the body is not valid CBOR: %s", strings.TrimPrefix(err.Error(), "cbor: "))
 }

@@ -300,7 +300,10 @@ func TestBadCBORGetsTypedErrors(t *testing.T) {
 	key := keysForTest()["AKADMIN"]
 	for _, each := range []struct{ name, operation, body, code, message string }{
 		{"unknown operation", "Nothing", "\xa0", codeUnknownOperation, ""},
-		{"wrong type", "CreatePlayerSession", "\xa1\x68PlayerId\x07", codeSerialization, "member PlayerId must be of another type than positive integer"},
+		{"wrong type", "CreatePlayerSession", "\xa1\x68PlayerId\x07", codeSerialization, "member PlayerId, or a value in it, must be of another type than positive integer"},
+		{"wrong type inside", "ClaimGameServer", "\xa1\x6cFilterOption\xa1\x70InstanceStatuses\xa0", codeSerialization, "member FilterOption, or a value in it, must be of another type than map"},
+		{"too large", "ListFleets", "\xa1\x65Limit\x1a\x80\x00\x00\x00", codeSerialization, "member Limit: the number is too large for a 32 bit integer"},
+		{"too small", "ListFleets", "\xa1\x65Limit\x3a\x80\x00\x00\x00", codeSerialization, "member Limit: the number is too large for a 32 bit integer"},
 		{"not a map", "CreatePlayerSession", "\x80", codeSerialization, "the body must be a CBOR map, got array"},
 		{"cut short", "CreatePlayerSession", "\xa1\x68Play", codeSerialization, ""},
 		{"float for integer", "CreateGameSession", "\xa1\x78\x19MaximumPlayerSessionCount\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00", codeSerialization, ""},
