@@ -135,6 +135,7 @@ func TestCBORThatNoMemberNeeds(t *testing.T) {
 	bignum := append(append(bytes.Clone(member), 0xc2), appendCBORHead(nil, cborBytes, 4<<20)...)
 	bignum = append(bignum, make([]byte, 4<<20)...)
 	deep := append(append([]byte{0xa1, 0x61, 'x'}, bytes.Repeat([]byte{0x81}, 5000)...), 0)
+	operation := compiledOperations()["CreateGameSession"] // compiled here, so that the first case does not count it
 	for name, each := range map[string]struct {
 		body []byte
 		want string
@@ -153,7 +154,7 @@ func TestCBORThatNoMemberNeeds(t *testing.T) {
 		work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 		var err error
 		took := allocated(func() {
-			_, err = decodeInput(cborCodec{}, compiledOperations()["CreateGameSession"], each.body, &work)
+			_, err = decodeInput(cborCodec{}, operation, each.body, &work)
 		})
 		if err == nil || !strings.Contains(err.Error(), each.want) || took > 64<<10 {
 			t.Errorf("%s: got %v after %d bytes, want one with %q", name, err, took, each.want)
