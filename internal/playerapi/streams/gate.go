@@ -68,6 +68,7 @@ func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (clos
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	was := x.shut(after)
+	x.awaitAttaches()
 	err = x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()})
 	if was == 0 {
 		x.decided(err == nil)
@@ -90,6 +91,15 @@ func (x *Streams) shut(after time.Duration) (was time.Duration) {
 	was = x.gate.shut(after)
 	x.withholds = was == 0
 	return was
+}
+
+// awaitAttaches waits for the streams that were admitted before the gate was shut. The core must attach them before it awaits their players: an attach makes a
+// player present.
+func (x *Streams) awaitAttaches() {
+	for i := range x.attaching {
+		x.attaching[i].Lock()
+		defer x.attaching[i].Unlock()
+	}
 }
 
 // decided ends the time in which losses are withheld. If the players could not be sent away, it opens the gate and reports these losses.

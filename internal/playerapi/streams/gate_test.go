@@ -18,50 +18,91 @@ import (
 	"github.com/musterhq/muster/internal/waittest"
 )
 
-// A player is offline if the core refuses the stream that has replaced the player's former one during a drain, and the drain fails afterwards.
-func TestRefusedStreamInFailedDrain(t *testing.T) {
+// opened returns streams on an engine, with the login session of a player.
+func opened(t *testing.T) (x *Streams, login flow.LoginSessionID) {
+	t.Helper()
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.PlayerFlow.Flow = &players
 	e := enginetest.Open(t, engine.Config{Cell: config})
 	s := state.Open(e, objects.Translator{}, slog.New(slog.DiscardHandler), func(*flow.Config) {})
-	defer s.Close()
-	x := Open(Config{State: s})
-	defer x.Close()
-	login := &playerflow.Login{Player: "ann", LoginSessionID: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()}
-	if err := s.Do(t.Context(), login); err != nil {
+	t.Cleanup(s.Close)
+	x = Open(Config{State: s})
+	t.Cleanup(x.Close)
+	cmd := &playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()}
+	if err := s.Do(t.Context(), cmd); err != nil {
 		t.Fatal(err)
 	}
-	made := func(number uint64) *stream {
-		ours, theirs := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
-		t.Cleanup(func() { ours.Close() })
-		made := &stream{of: x, number: number, player: "ann", session: login.LoginSessionID, conn: ours, promised: &s.Settings().Sessions}
-		made.heard.Store(1 << 62)
-		made.pinged, made.renewed = 1<<62, 1<<62
-		return made
+	return x, cmd.LoginSessionID
+}
+
+const player = "ann"
+
+// streamOf returns a stream of the player whose client reads everything.
+func streamOf(t *testing.T, x *Streams, login flow.LoginSessionID, number uint64) *stream {
+	ours, theirs := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
+	t.Cleanup(func() { ours.Close() })
+	made := &stream{of: x, number: number, player: player, session: login, conn: ours, promised: &x.State.Settings().Sessions}
+	made.heard.Store(1 << 62)
+	made.pinged, made.renewed = 1<<62, 1<<62
+	return made
+}
+
+func presence(t *testing.T, x *Streams) (now flow.Presence) {
+	_ = x.State.ReadHere(t.Context(), func(v *cell.View) error {
+		found, _ := v.FlowOf(player, x.State.Instant())
+		now = found.Presence
+		return nil
+	})
+	return now
+}
+
+// A player is offline if the core refuses the stream that has replaced the player's former one during a drain, and the drain fails afterwards.
+func TestRefusedStreamInFailedDrain(t *testing.T) {
+	x, login := opened(t)
+	if code := x.attach(streamOf(t, x, login, 1), 0); code != 0 || presence(t, x) != flow.Online {
+		t.Fatalf("refused with %d; the player is %v", code, presence(t, x))
 	}
-	presence := func() (now flow.Presence) {
-		_ = s.ReadHere(t.Context(), func(v *cell.View) error {
-			x, _ := v.FlowOf("ann", s.Instant())
-			now = x.Presence
-			return nil
-		})
-		return now
-	}
-	if code := x.attach(made(1), 0); code != 0 || presence() != flow.Online {
-		t.Fatalf("refused with %d; the player is %v", code, presence())
-	}
-	next := made(2)
+	next := streamOf(t, x, login, 2)
 	old, code := x.enter(next)
 	if code != 0 || old == nil {
 		t.Fatalf("refused with %d", code)
 	}
 	x.shut(time.Second)
 	x.unattached(next, old, domain.Refuse(domain.Overloaded, "too many commands wait"))
-	if n := presence(); n != flow.Online {
+	if n := presence(t, x); n != flow.Online {
 		t.Fatalf("during the drain the player is %v", n)
 	}
 	x.decided(false)
-	waittest.Until(t, "the player is offline", func() bool { return presence() == flow.Offline })
+	waittest.Until(t, "the player is offline", func() bool { return presence(t, x) == flow.Offline })
+}
+
+// A stream that is being attached when a drain begins is sent away like all others: its player is not online afterwards.
+func TestAttachBesideADrain(t *testing.T) {
+	x, login := opened(t)
+	s := streamOf(t, x, login, 1)
+	turn := x.turnOf(player)
+	turn.Lock()
+	if _, code := x.enter(s); code != 0 {
+		t.Fatalf("refused with %d", code)
+	}
+	drained := make(chan error, 1)
+	go func() {
+		_, err := x.SendAway(t.Context(), time.Second, time.Hour)
+		drained <- err
+	}()
+	<-x.gate.closing()
+	for number := range uint64(5) { // the first ones leave the drain time to go too far
+		if err := x.State.Do(t.Context(), &playerflow.AttachStream{Player: player, LoginSessionID: login, Stream: number + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn.Unlock()
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	if n := presence(t, x); n == flow.Online {
+		t.Error("the player is online, although the stream was sent away")
+	}
 }

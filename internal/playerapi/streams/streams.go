@@ -99,7 +99,7 @@ func Open(c Config) *Streams {
 
 // attach makes a stream the player's present one and greets its client. A code other than 0 refuses the stream.
 func (x *Streams) attach(s *stream, after uint64) (code uint16) {
-	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
+	turn := x.turnOf(s.player)
 	turn.Lock()
 	defer turn.Unlock()
 	old, code := x.enter(s)
@@ -124,6 +124,11 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	}
 	s.greet(hello, events, head)
 	return 0
+}
+
+// turnOf returns the lock that serialises the attaches of a player.
+func (x *Streams) turnOf(player string) *sync.Mutex {
+	return &x.attaching[maphash.String(x.seed, player)%uint64(len(x.attaching))]
 }
 
 // unattached removes a stream that the core did not attach, or perhaps did; old is the one that it replaced.
