@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/cluster/trust"
@@ -39,6 +41,9 @@ func encrypt(o Options) error {
 	if o.Key == nil {
 		return nil
 	}
+	if err := removeLeft(o.Dir); err != nil {
+		return err
+	}
 	return eachSecret(o.Dir, func(name, path string, content []byte) error {
 		if secretkey.Sealed(content) {
 			return nil
@@ -49,6 +54,20 @@ func encrypt(o Options) error {
 		o.Log.Info("a secret in the data directory is now encrypted", "path", path, "secret_key", o.Key.ID())
 		return nil
 	})
+}
+
+// removeLeft removes the temporary files of processes that were killed while they replaced a secret. They may contain it unencrypted. The caller has
+// the directory open.
+func removeLeft(dir string) error {
+	there, err := os.ReadDir(dir)
+	for _, x := range there {
+		for _, name := range secretFiles {
+			if strings.HasPrefix(x.Name(), "."+name+".") {
+				err = errors.Join(err, atomicfile.Remove(filepath.Join(dir, x.Name())))
+			}
+		}
+	}
+	return err
 }
 
 // ErrNoSecrets is wrapped by the error of ChangeKey for a directory without secrets.
@@ -90,6 +109,9 @@ func ChangeKey(o Options, to *secretkey.Key) (changed int, err error) {
 		err = fmt.Errorf("%s: %w", o.Dir, ErrNoSecrets)
 	}
 	if err != nil {
+		return 0, err
+	}
+	if err := removeLeft(o.Dir); err != nil {
 		return 0, err
 	}
 	for _, f := range files {

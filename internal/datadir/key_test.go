@@ -112,6 +112,40 @@ func TestChangeOfTheKey(t *testing.T) {
 	}
 }
 
+// A process that was killed while it replaced a secret has left it under a temporary name. Encrypting the directory removes that.
+func TestSecretsLeftByAKill(t *testing.T) {
+	key := newKey(t)
+	for name, encrypts := range map[string]func(o Options) error{
+		"a change of the key": func(o Options) error { _, err := ChangeKey(o, key); return err },
+		"a start with a key": func(o Options) error {
+			o.Key = key
+			n, err := OpenMember(o)
+			if err != nil {
+				return err
+			}
+			return errors.Join(n.Commit(), n.Close())
+		},
+	} {
+		o := nodeDir(t, nil)
+		var left []string
+		for name, content := range secretsOf(t, o.Dir) {
+			path := filepath.Join(o.Dir, "."+name+".123456")
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			left = append(left, path)
+		}
+		if err := encrypts(o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, path := range left {
+			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("after %s, %s: %v", name, filepath.Base(path), err)
+			}
+		}
+	}
+}
+
 // Nothing is changed with a wrong key, or while the directory is open.
 func TestRefusedChangeOfTheKey(t *testing.T) {
 	right, wrong, next := newKey(t), newKey(t), newKey(t)
