@@ -182,6 +182,31 @@ func TestLossOfManyWithoutReturn(t *testing.T) {
 	}
 }
 
+// A player who has already returned counts among those who lost their connections together: otherwise quick clients would leave the slow ones to be
+// penalised. What the returned player does later is still an offence.
+func TestLossOfManyCountsThoseWhoReturned(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ReconnectWindow = 20 * time.Second })
+	w.online("quick", "slow", "third", "fourth")
+	g := w.play(false, flow.ReconnectOptional, "quick", "slow", "third", "fourth")
+	w.connect(g, "quick", "slow", "third", "fourth")
+	w.lose(g, w.member("quick").Session)
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("quick"), Instance: g})
+	w.connect(g, "quick")
+	w.pass(5 * time.Second)
+	w.lose(g, w.member("slow").Session)
+	w.pass(21 * time.Second)
+	if _, playing := w.cell.playerflow.Flow.Instance(g); !playing || !w.keys("slow").Game.IsZero() {
+		t.Fatal("the window has not ended")
+	}
+	if got := w.offences("quick", "slow"); got != "" {
+		t.Errorf("offences %q: two of four lost their connections within five seconds", got)
+	}
+	w.must(&playerflow.LeaveGame{Caller: w.as("quick"), Instance: g})
+	if got := w.offences("quick"); got != "quick LEAVE:1 " {
+		t.Errorf("offences %q: the player has left a game", got)
+	}
+}
+
 // A further offence does not shorten a lock that an operator or the studio has set.
 func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })

@@ -120,20 +120,25 @@ func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	t.tellReconnect(r)
 }
 
-// excuseMany excuses lost connections if at least half of the players lost theirs at about the same time as member r. It lifts the
-// penalties of players who lost their seats that way.
+// excuseMany excuses lost connections if at least half of the players lost theirs at about the same time as member r. Players who have returned
+// since count, too, but there is nothing to excuse. It lifts the penalties of players who lost their seats that way.
 func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
 	var together []flow.MembershipRef
 	members, gone := x.Members(), t.recent(x.Lost)
+	lost := len(gone)
 	for _, ref := range members {
 		m := t.Flow.Memberships.Get(ref)
-		if m.LostAt != 0 && t.Now.Sub(m.LostAt) <= t.Config.Games.LossesTogether && (m.Status != flow.MemberActive || ref == r) {
+		if m.LostAt == 0 || t.Now.Sub(m.LostAt) > t.Config.Games.LossesTogether {
+			continue
+		}
+		lost++
+		if m.Status != flow.MemberActive || ref == r {
 			together = append(together, ref)
 		}
 	}
-	if n := len(together) + len(gone); n < 2 || 2*n < len(members)+len(gone) {
+	if lost < 2 || 2*lost < len(members)+len(gone) {
 		return
 	}
 	for _, ref := range together {
