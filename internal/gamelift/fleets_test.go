@@ -207,6 +207,8 @@ func TestFleetLocations(t *testing.T) {
 	_, err = h.sdk.DescribeFleetLocationAttributes(t.Context(), &gamelift.DescribeFleetLocationAttributesInput{FleetId: &id, Locations: []string{"custom-x"}})
 	refused(t, err, "NotFoundException")
 
+	_, err = h.sdk.DeleteFleetLocations(t.Context(), &gamelift.DeleteFleetLocationsInput{FleetId: &id, Locations: []string{"custom-away", "custom-away"}})
+	refused(t, err, codeInvalidRequest) // as in CreateFleetLocations
 	removed := must(h.sdk.DeleteFleetLocations(t.Context(), &gamelift.DeleteFleetLocationsInput{FleetId: &id, Locations: []string{"custom-away"}}))(t)
 	if len(removed.LocationStates) != 1 || removed.LocationStates[0].Status != types.FleetStatusDeleting {
 		t.Errorf("got %+v", removed.LocationStates)

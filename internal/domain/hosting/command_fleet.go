@@ -319,6 +319,8 @@ func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
 		switch {
 		case at < 0:
 			return domain.Refuse(domain.Invalid, "Locations[%d]: fleet %s has no location %s", i, f.ID, name)
+		case slices.Contains(cmd.Locations[:i], name):
+			return domain.Refuse(domain.Invalid, "Locations[%d]: %s is named twice", i, name)
 		case name == f.Home():
 			return domain.Refuse(domain.Invalid, "Locations[%d]: %s is the home location of fleet %s; delete the fleet instead", i, name, f.ID)
 		}
