@@ -775,3 +775,37 @@ func agentToKill() {
 	}
 	panic(a.Run(context.Background()))
 }
+
+// A process that no entry wants is ended only after the agent was connected for the activation time of a game session: the service may have placed one
+// on it that is not active yet.
+func TestRetiringProcessMayBeActivating(t *testing.T) {
+	config, err := testConfig(dirs(t), "ws://example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.unlock()
+	p, err := config.Groups.Start(process.Command{ID: "old", Path: filepath.Join(config.Root, "game", "server"), Args: agenttest.Args("wait"), Env: os.Environ(), Output: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		<-p.Done()
+	})
+	a.adopt(state.State{BootID: process.BootID(), Processes: []state.Process{{ID: "old", Record: p.Record(), Registered: true}}})
+	s := a.running["old"]
+	s.retiring = time.Now().Add(-time.Hour) // the service was down for so long
+	a.connect(agentproto.HelloAnswer{FleetID: "fleet-1"})
+	a.want(agentproto.RuntimeConfiguration{GameSessionActivationTimeoutSeconds: 300})
+	now := time.Now()
+	if a.retire(now.Add(2 * time.Minute)); s.stopping {
+		t.Error("the process was ended 2 minutes after the connection; a game session may take 5 minutes to activate")
+	}
+	if a.retire(now.Add(6 * time.Minute)); !s.stopping {
+		t.Error("the process was not ended 6 minutes after the connection")
+	}
+}

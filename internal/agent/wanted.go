@@ -212,8 +212,8 @@ func (a *Agent) reconcile(now time.Time) {
 }
 
 // retire ends processes that no entry wants. It ends a process that no server SDK has registered at once. It reports a registered one to the service
-// as retiring, and the service ends it once it has no game session. If the service does not, the agent ends it after the activation time of a game
-// session, by when it would know of one.
+// as retiring, and the service ends it once it has no game session. If the service does not, the agent ends it once it has been connected for the
+// activation time of a game session, by when it would know of one.
 func (a *Agent) retire(now time.Time) {
 	known := a.wanted != nil
 	for _, s := range a.running {
@@ -230,7 +230,7 @@ func (a *Agent) retire(now time.Time) {
 		case s.hosting() || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection first reports the game sessions of all processes
 		case !s.registered && a.settled(s):
 			a.end(s, agentproto.NormalTermination)
-		case a.connected && now.Sub(s.retiring) > wait:
+		case a.connected && now.Sub(s.retiring) > wait && now.Sub(a.since) > wait: // before the connection, the service did not know that it retires
 			a.end(s, agentproto.NormalTermination)
 		}
 	}
