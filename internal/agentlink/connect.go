@@ -138,8 +138,11 @@ func (s *Server) open(l *link) {
 		return
 	}
 	s.log.Debug("host agent connected", "fleet", l.compute().fleet, "compute", l.compute().name, "native", l.native)
-	if l.host != "" {
+	switch {
+	case l.host != "":
 		l.enqueue((*link).settle)
+	case l.native:
+		l.enqueue((*link).resume)
 	}
 	l.enqueue((*link).pushOwed)
 }

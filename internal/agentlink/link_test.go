@@ -310,6 +310,16 @@ func TestNativeAgent(t *testing.T) {
 	a.wait(`"Status":"TERMINATING"`)
 }
 
+// A compute that is deregistered and registered again runs server processes again: its agent learns that the drain is over.
+func TestComputeIsRegisteredAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.native()
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: testCompute})
+	a.wait(`{"Action":"DrainCompute","DeadlineMillis":0,"Reason":"the compute was deregistered"}`)
+	w.register(testCompute)
+	w.native().wait(`{"Action":"DrainCompute","DeadlineMillis":0,"Cancel":true}`)
+}
+
 // A process that the service has given up, but that still runs, is ended by its agent.
 func TestOutlived(t *testing.T) {
 	w := newWorld(t)

@@ -141,6 +141,20 @@ func (l *link) drain(why string) {
 	}
 }
 
+// resume ends the drain of an agent whose compute was deregistered and has been registered again.
+func (l *link) resume() {
+	stays, at := false, l.compute()
+	_ = l.server.engine.ReadHere(l.server.ctx, func(v *cell.View) error { // on an error the engine has stopped
+		f, ok := v.Fleet(at.fleet)
+		_, registered := v.Compute(at.fleet, at.name)
+		stays = ok && registered && f.Status != fleet.Deleting
+		return nil
+	})
+	if stays {
+		l.push(&agentproto.DrainCompute{Cancel: true})
+	}
+}
+
 // tokensVoid closes connections that were authenticated with a token that is now void, or sends their agents the new token.
 func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	if e.Void == 0 || e.Void+1 != e.Generation {
