@@ -166,7 +166,9 @@ func (s *Server) carryOut(ctx context.Context, to stage, do func() error) (stage
 		}
 		return to, nil
 	case <-ctx.Done():
-		// The SDK cannot be stopped. If it connects after all, the process ends at once.
+		// The SDK cannot be stopped. If it connects after all, the process ends at once, and has no game session until then.
+		s.askEnd()
+		s.cancelSession(ErrEnded)
 		go func() {
 			if <-came != nil {
 				s.abandon()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/common"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
@@ -508,6 +509,50 @@ func TestEndDuringConnect(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("End does not return")
 			}
+		})
+	}
+}
+
+// readySDK reports the process as ready when the test says so.
+type readySDK struct {
+	slowSDK
+	ready chan server.ProcessParameters
+}
+
+func (x readySDK) InitSDK(server.ServerParameters) error { return nil }
+func (x readySDK) ProcessReady(p server.ProcessParameters) error {
+	x.ready <- p
+	return <-x.result
+}
+func (readySDK) ActivateGameSession() error { return nil }
+
+// A game session that arrives after Start was cancelled reaches no callback, and the context of an earlier one ends: the process is about to end.
+func TestSessionAndCancelledStart(t *testing.T) {
+	for name, early := range map[string]bool{"before": true, "after": false} {
+		t.Run(name, func(t *testing.T) {
+			sdk := readySDK{slowSDK{result: make(chan error)}, make(chan server.ProcessParameters, 1)}
+			var session context.Context
+			s := New(Options{WebSocketURL: "ws://127.0.0.1:1", AuthToken: "t", FleetID: "fleet-1", HostID: "h", Port: 7777, SDK: sdk}, Callbacks{
+				OnCreateSessionBegin: func(ctx context.Context, _ Session) error { session = ctx; return nil },
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := make(chan error, 1)
+			go func() { failed <- s.Start(ctx) }()
+			ready := <-sdk.ready
+			if early {
+				ready.OnStartGameSession(model.GameSession{GameSessionID: "arn"})
+			}
+			cancel()
+			if err := <-failed; !errors.Is(err, context.Canceled) {
+				t.Fatalf("Start: %v", err)
+			}
+			if !early {
+				ready.OnStartGameSession(model.GameSession{GameSessionID: "arn"})
+			}
+			if (session != nil) != early || early && !errors.Is(context.Cause(session), ErrEnded) {
+				t.Errorf("OnCreateSessionBegin was called: %v; its context has ended: %v", session != nil, early && session.Err() != nil)
+			}
+			sdk.result <- nil
 		})
 	}
 }
