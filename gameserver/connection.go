@@ -52,7 +52,7 @@ func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, player
 		err = &Error{call, ErrRefused, errors.New("the connection closed before the service had answered")}
 	}
 	if err != nil {
-		s.endIfEmpty() // a player may have left while this one was still expected
+		s.endIfEmpty() // a player may have left, or EmptyTimeout passed, while this one was still expected
 		return PlayerSession{}, err
 	}
 	return player, nil
@@ -121,26 +121,29 @@ func (s *Server) giveBack(playerSessionID string) {
 	}
 }
 
-// endIfEmpty ends the process after its last player has left.
+// endIfEmpty ends the process if its last player has left, or none has joined within EmptyTimeout.
 func (s *Server) endIfEmpty() {
 	s.mu.Lock()
-	empty := s.someLeft && len(s.connections) == 0 && !s.options.KeepWhenEmpty && !s.asked
+	left, unused := s.someLeft && !s.options.KeepWhenEmpty, s.overdue && !s.someCame
+	empty := (left || unused) && len(s.connections) == 0 && !s.asked
 	s.mu.Unlock()
-	if empty {
+	switch {
+	case !empty:
+		return
+	case unused:
+		s.log.Info("no player has joined", "for", s.options.EmptyTimeout)
+	default:
 		s.log.Info("the last player has left")
-		s.askEnd()
 	}
+	s.askEnd()
 }
 
-// endIfUnused ends the process if no player has joined.
+// endIfUnused ends the process if no player has joined within EmptyTimeout. If one is joining, ValidatePlayerJoin ends it should that fail.
 func (s *Server) endIfUnused() {
 	s.mu.Lock()
-	unused := !s.someCame && len(s.connections) == 0 && !s.asked
+	s.overdue = true
 	s.mu.Unlock()
-	if unused {
-		s.log.Info("no player has joined", "for", s.options.EmptyTimeout)
-		s.askEnd()
-	}
+	s.endIfEmpty()
 }
 
 // Connected returns the number of connected players that ValidatePlayerJoin has accepted.

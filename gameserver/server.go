@@ -47,6 +47,7 @@ type Server struct {
 	connections map[ConnectionID]*connection
 	someCame    bool // a player was accepted
 	someLeft    bool // the connection of an accepted player has closed
+	overdue     bool // EmptyTimeout has passed
 }
 
 // stage is the progress of a Server.

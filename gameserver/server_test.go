@@ -14,6 +14,8 @@ import (
 
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/common"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
@@ -554,5 +556,51 @@ func TestSessionAndCancelledStart(t *testing.T) {
 			}
 			sdk.result <- nil
 		})
+	}
+}
+
+// joinSDK refuses a player session when the test says so.
+type joinSDK struct {
+	readySDK
+	asked, refuse chan struct{}
+}
+
+func (x joinSDK) ProcessReady(p server.ProcessParameters) error { x.ready <- p; return nil }
+func (x joinSDK) DescribePlayerSessions(request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) {
+	close(x.asked)
+	<-x.refuse
+	return result.DescribePlayerSessionsResult{}, nil
+}
+func (x joinSDK) AcceptPlayerSession(string) error {
+	return common.NewGameLiftErrorFromStatusCode(400, "no such player session")
+}
+
+// EmptyTimeout passes while the service checks a player. When it refuses the player, the process ends.
+func TestPlayerIsRefusedAfterEmptyTimeout(t *testing.T) {
+	sdk := joinSDK{readySDK{ready: make(chan server.ProcessParameters, 1)}, make(chan struct{}), make(chan struct{})}
+	joined := make(chan error, 1)
+	s := New(Options{WebSocketURL: "ws://127.0.0.1:1", AuthToken: "t", FleetID: "fleet-1", HostID: "h", Port: 7777, SDK: sdk, EmptyTimeout: time.Millisecond}, Callbacks{
+		OnCreateSessionBegin: func(ctx context.Context, _ Session) error {
+			go func() {
+				_, err := FromContext(ctx).ValidatePlayerJoin(t.Context(), 1, "psess-1")
+				joined <- err
+			}()
+			<-sdk.asked
+			return nil
+		},
+	})
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-sdk.ready).OnStartGameSession(model.GameSession{GameSessionID: "arn"})
+	time.Sleep(50 * time.Millisecond)
+	close(sdk.refuse)
+	if err := <-joined; !errors.Is(err, ErrRefused) {
+		t.Errorf("the player: %v, want ErrRefused", err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the process continues without a player")
 	}
 }
