@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Kind is the kind of a record. The numbers are stored.
@@ -148,9 +149,10 @@ type Mark struct {
 // Grain is how much longer than requested a record may stay, in milliseconds, so that an engine can expire records with similar ends together.
 const Grain = 60_000
 
-// Limits of a record, so that data chosen by clients cannot grow without bound. Ids and keys of the API are shorter.
+// Limits of a record, so that data chosen by clients cannot grow without bound. Every record of the API is within them: its longest key is the id of a
+// player, with 1,024 characters.
 const (
-	MaxKeyBytes  = 2 << 10
+	MaxKeyBytes  = 1024 * utf8.UTFMax
 	MaxDataBytes = 4 << 20
 )
 

@@ -20,6 +20,9 @@ func (a *memoryArchive) Put(_ context.Context, records []archive.Record) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range records {
+		if err := r.Check(); err != nil {
+			return err
+		}
 		a.records = slices.DeleteFunc(a.records, func(old archive.Record) bool { return old.Kind == r.Kind && old.ID == r.ID })
 		a.records = append(a.records, r)
 	}

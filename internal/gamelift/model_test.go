@@ -7,10 +7,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/gamelift/model"
 )
+
+// The archive takes every id that the API accepts. A record that it refused would stay in memory, with all that ended later.
+func TestArchiveTakesEveryPlayerID(t *testing.T) {
+	for _, name := range []string{"PlayerId", "NonZeroAndMaxString"} {
+		shape := model.Load().Shapes[name]
+		if shape.Max == nil || *shape.Max*utf8.UTFMax > archive.MaxKeyBytes {
+			t.Errorf("%s has up to %v characters, a key of the archive %d bytes", name, shape.Max, archive.MaxKeyBytes)
+		}
+	}
+}
 
 func TestTableIsTheWholeModel(t *testing.T) {
 	byName, err := compileOperations(model.Load(), operations) // fails where the SDK's inputs and the model differ

@@ -36,6 +36,7 @@ func Run(t *testing.T, engine Engine) {
 		{"ExpireRemovesWhatEnded", expireRemovesWhatEnded},
 		{"ExpireIsBounded", expireIsBounded},
 		{"ExpireKeepsWhatWasPutAgain", expireKeepsWhatWasPutAgain},
+		{"LongestKeys", longestKeys},
 		{"ImpossibleRecordsAreRefused", impossibleRecordsAreRefused},
 		{"MarksComeWithPuts", marksComeWithPuts},
 		{"CoverageIsDurable", coverageIsDurable},
@@ -351,6 +352,16 @@ func expireKeepsWhatWasPutAgain(t *testing.T, a *archiveUnderTest) {
 	a.wantRecord(renewed)
 	a.wantList(archive.PlayerSession, archive.ByPlayer, renewed.Player, renewed)
 	a.wantNone(other.Kind, other.ID)
+}
+
+// The longest id of a player in the API has 1,024 characters, in any script.
+func longestKeys(t *testing.T, a *archiveUnderTest) {
+	r, other := playerSession(1), playerSession(2)
+	r.Player = strings.Repeat("\U0001F600", 1024)
+	other.Player = r.Player[:len(r.Player)-1] + "x"
+	a.put(r, other)
+	a.wantRecord(r)
+	a.wantList(archive.PlayerSession, archive.ByPlayer, r.Player, r)
 }
 
 func impossibleRecordsAreRefused(t *testing.T, a *archiveUnderTest) {
