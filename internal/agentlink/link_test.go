@@ -607,3 +607,34 @@ func BenchmarkDeathToPlayersFreed(b *testing.B) {
 		a.wait(`"NotifyServerProcessTermination"`, `"RequestId":"`+process+`"`)
 	}
 }
+
+// A change of the runtime configuration while an agent connects is the last one that the agent learns of.
+func TestConfigurationChangesDuringConnect(t *testing.T) {
+	w := newWorld(t)
+	for i := range 200 { // to list them takes the service a while
+		w.server(fmt.Sprintf("p-%d", i))
+	}
+	for i := range int32(40) {
+		a := w.native()
+		w.must(&hosting.UpdateRuntime{Fleet: testFleet, Runtime: fleet.Runtime{ActivationsMax: 10 + i}})
+		want := fmt.Sprintf(`"MaxConcurrentGameSessionActivations":%d`, 10+i)
+		a.send(`{"Action":"DescribeRuntimeConfiguration","RequestId":"1"}`)
+		a.wait(`"RequestId":"1"`) // after what the agent is told at first
+		last := ""
+		waittest.Until(t, "the changed configuration", func() (told bool) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			for _, text := range a.got {
+				if strings.Contains(text, `"UpdateRuntimeConfiguration"`) {
+					last, told = text, told || strings.Contains(text, want)
+				}
+			}
+			return told
+		})
+		if !strings.Contains(last, want) {
+			t.Fatalf("connection %d: the last configuration is %s, want %s", i, last, want)
+		}
+		_ = a.conn.Close()
+		waittest.Until(t, "the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	}
+}

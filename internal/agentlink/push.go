@@ -1,6 +1,7 @@
 package agentlink
 
 import (
+	"reflect"
 	"strconv"
 
 	"github.com/musterhq/muster/internal/agentproto"
@@ -217,7 +218,21 @@ func (l *link) pushOwed() {
 		}
 	}
 	if l.native {
+		l.pushRuntime(f)
+	}
+}
+
+// pushRuntime tells the agent its runtime configuration. If it has changed meanwhile, follow may already have pushed the newer one, so that one is
+// pushed again.
+func (l *link) pushRuntime(f fleet.Fleet) {
+	s := l.server
+	for {
 		l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.workOf(&f)})
+		before := f
+		err := s.engine.ReadHere(s.ctx, func(v *cell.View) error { f, _ = v.Fleet(l.compute().fleet); return nil })
+		if err != nil || reflect.DeepEqual(f.Runtime, before.Runtime) && reflect.DeepEqual(f.Managed, before.Managed) {
+			return // on an error the engine has stopped; so will the link
+		}
 	}
 }
 
