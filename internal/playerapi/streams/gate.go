@@ -68,7 +68,7 @@ func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (clos
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	was := x.shut(after)
-	x.awaitAttaches()
+	x.awaitAdmitted()
 	err = x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()})
 	if was == 0 {
 		x.decided(err == nil)
@@ -93,9 +93,11 @@ func (x *Streams) shut(after time.Duration) (was time.Duration) {
 	return was
 }
 
-// awaitAttaches waits for the streams that were admitted before the gate was shut. The core must attach them before it awaits their players: an attach makes a
-// player present.
-func (x *Streams) awaitAttaches() {
+// awaitAdmitted waits for the streams and polls that were admitted before the gate was shut. The core must attach and begin them before it awaits their players,
+// because both make a player present.
+func (x *Streams) awaitAdmitted() {
+	x.polling.Lock()
+	defer x.polling.Unlock()
 	for i := range x.attaching {
 		x.attaching[i].Lock()
 		defer x.attaching[i].Unlock()

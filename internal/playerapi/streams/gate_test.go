@@ -1,9 +1,11 @@
 package streams
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,5 +106,39 @@ func TestAttachBesideADrain(t *testing.T) {
 	}
 	if n := presence(t, x); n == flow.Online {
 		t.Error("the player is online, although the stream was sent away")
+	}
+}
+
+// A poll that is admitted when a drain begins does not leave its player online: the drain's end would make the player lose everything early.
+func TestPollBesideADrain(t *testing.T) {
+	x, _ := opened(t)
+	var callers []*playerflow.Caller
+	for i := range 50 {
+		cmd := &playerflow.Login{Player: fmt.Sprint("poller", i), LoginSessionID: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()}
+		if err := x.State.Do(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+		callers = append(callers, &playerflow.Caller{Player: cmd.Player, LoginSessionID: cmd.LoginSessionID})
+	}
+	for range 20 {
+		var polls sync.WaitGroup
+		for _, by := range callers {
+			polls.Go(func() { _, _ = x.Poll(t.Context(), by, &PollRequest{}) }) // refused during the drain
+		}
+		if _, err := x.SendAway(t.Context(), time.Second, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		polls.Wait()
+		for _, by := range callers {
+			_ = x.State.ReadHere(t.Context(), func(v *cell.View) error {
+				if found, _ := v.FlowOf(by.Player, x.State.Instant()); found.Presence == flow.Online {
+					t.Errorf("%s is online during the drain", by.Player)
+				}
+				return nil
+			})
+		}
+		if err := x.Readmit(t.Context()); err != nil || t.Failed() {
+			t.Fatal(err)
+		}
 	}
 }

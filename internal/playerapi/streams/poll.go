@@ -38,12 +38,9 @@ func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(po
 
 // Poll returns events to a client that cannot keep a stream open, and waits if it has none. Meanwhile the player counts as online.
 func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollRequest) (*PollAnswer, error) {
-	if refused := x.Draining(); refused != nil {
-		return nil, refused
-	}
 	dropped := x.dropping() // before the incarnation is read, so that giving that one up ends this poll
 	begun := playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, After: &body.AfterSeq, Node: x.Node()}
-	if err := x.State.Do(ctx, &begun); err != nil {
+	if err := x.beginPoll(ctx, &begun); err != nil {
 		return nil, err
 	}
 	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(x.State.Settings().Sessions.DeadAfter))
@@ -75,6 +72,16 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 	}
 }
 
+// beginPoll makes a player present for a poll, unless clients are kept away.
+func (x *Streams) beginPoll(ctx context.Context, cmd *playerflow.PollEvents) error {
+	x.polling.RLock()
+	defer x.polling.RUnlock()
+	if refused := x.Draining(); refused != nil {
+		return refused
+	}
+	return x.State.Do(ctx, cmd)
+}
+
 // pollNow returns what is available for a poll that has begun.
 func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*PollAnswer, error) {
 	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
@@ -101,7 +108,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 		return nil, err
 	case !ok: // since the poll began, more events have come than the state keeps
 		again := playerflow.PollEvents{Player: begun.Player, LoginSessionID: begun.LoginSessionID, After: &after, Node: x.Node()}
-		if err := x.State.Do(ctx, &again); err != nil {
+		if err := x.beginPoll(ctx, &again); err != nil {
 			return nil, err
 		}
 		return x.pollNow(ctx, &again)

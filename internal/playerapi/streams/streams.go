@@ -56,6 +56,8 @@ type Streams struct {
 	// attaching serialises the attaches of one player, so that the core and this node agree on which came last.
 	attaching [256]sync.Mutex
 
+	polling sync.RWMutex // read-locked while polls begin, so that a drain can wait for those that it has not refused
+
 	mu       sync.Mutex
 	players  map[string]*stream
 	parts    [watchParts]map[*stream]struct{} // the same streams, as watch looks at them
