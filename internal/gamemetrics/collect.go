@@ -23,6 +23,8 @@ func (r *Recorder) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r *Recorder) Collect(to chan<- prometheus.Metric) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	s, err := r.read()
 	if err != nil {
 		return // the engine has stopped
@@ -30,7 +32,7 @@ func (r *Recorder) Collect(to chan<- prometheus.Metric) {
 	s.gauges(func(d *Definition, value float64, names ...string) {
 		to <- prometheus.MustNewConstMetric(descriptions[d], prometheus.GaugeValue, value, s.labels(d, names)...)
 	})
-	rules := r.config.Rules() // before locking r.mu: matchers hold their locks while they read the state, and follow holds r.mu while it does
+	rules := r.config.Rules() // before locking r.mu; see reading
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)

@@ -41,11 +41,10 @@ func (r *Recorder) minute() int64 {
 
 // write writes a minute. If that fails, its counts are written with the next one.
 func (r *Recorder) write(minute int64) {
-	s, err := r.read()
+	points, undo, err := r.points()
 	if err != nil {
 		return // the engine has stopped
 	}
-	points, undo := r.points(&s)
 	if r.config.Store == nil {
 		return
 	}
@@ -70,7 +69,13 @@ func (r *Recorder) write(minute int64) {
 }
 
 // points returns the points of this minute for the series, and marks the counters as written. undo reverts that.
-func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
+func (r *Recorder) points() (points []series.Point, undo func(), err error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	s, err := r.read()
+	if err != nil {
+		return nil, nil, err
+	}
 	s.gauges(func(d *Definition, value float64, names ...string) {
 		points = append(points, series.Point{Key: d.key(names...), Stat: series.Of(value)})
 	})
@@ -79,12 +84,12 @@ func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 	})
 	var undone []func()
 	sums := map[series.Key]float64{}
-	rules := r.config.Rules() // before locking r.mu, as in Collect
+	rules := r.config.Rules() // before locking r.mu; see reading
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)
-	r.countHosts(s)
-	r.note(s)
+	r.countHosts(&s)
+	r.note(&s)
 	top := r.topRules()
 	for k, c := range r.counts {
 		n := c.total - c.written
@@ -126,7 +131,7 @@ func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 		for _, f := range undone {
 			f()
 		}
-	}
+	}, nil
 }
 
 // key returns the key of a series of one subject. names are in the order of the labels.

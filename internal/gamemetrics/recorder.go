@@ -46,6 +46,10 @@ type Recorder struct {
 	keeping  sync.WaitGroup
 	failing  bool // the last minute could not be written
 
+	// reading is held from reading what the matchers and hosts have counted until that is counted here, so that no reader counts an older reading after a newer one. It is
+	// locked before mu: matchers hold their locks while they read the state, and follow holds mu while it does.
+	reading sync.Mutex
+
 	mu       sync.Mutex
 	counts   map[key]*count
 	times    map[key]*times

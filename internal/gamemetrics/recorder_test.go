@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -480,6 +481,37 @@ func TestRulesAreBounded(t *testing.T) {
 		if k.metric.Of == Rule {
 			t.Fatalf("%v is still counted", k)
 		}
+	}
+}
+
+// Two readers at a time, such as two Prometheus servers, count each evaluation once.
+func TestReadersAtATime(t *testing.T) {
+	s := newScene(t)
+	s.makeRuleSet()
+	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "duel", RuleSet: "duel", RequestTimeout: time.Minute, Standalone: true}})
+	var calls atomic.Uint64
+	slow, second := make(chan struct{}), make(chan struct{})
+	s.recorder.config.Rules = func() []matchmaker.RuleEvaluations {
+		call := calls.Add(1)
+		if call == 1 {
+			close(slow)
+			select {
+			case <-second:
+			case <-time.After(100 * time.Millisecond): // the second reader waits for this one
+			}
+		}
+		return []matchmaker.RuleEvaluations{{Configuration: "duel", Rule: "Near", Passed: 1000 + call}}
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { s.metrics() })
+	<-slow
+	reading.Go(func() {
+		s.metrics()
+		close(second)
+	})
+	reading.Wait()
+	if got := s.metrics()["rule_evaluations_passed_total duel Near"]; got != 1003 {
+		t.Errorf("%v evaluations are counted, want 1003", got)
 	}
 }
 
