@@ -593,3 +593,35 @@ func TestRolloutKeepsHostsInUse(t *testing.T) {
 		w.checkPlan("1")
 	}
 }
+
+// The end of an attempt both makes its placement try again and ends the rollout, which makes all placements choose again.
+func TestPlacementTriesOnceWhenItsFailureEndsARollout(t *testing.T) {
+	s := newStage(t)
+	s.must(&hosting.UpdateRuntime{Fleet: newFleet, Runtime: fleet.Runtime{ActivationTimeout: 30 * time.Second}})
+	s.serve(1, newFleet)
+	s.serve(2, oldFleet)
+	cmd := start(10, 100)
+	cmd.Failures = 1
+	s.must(cmd)
+	if got := s.place("p1"); got != newFleet {
+		t.Fatalf("the first attempt is in %q, want %s", got, newFleet)
+	}
+	s.pass(31 * time.Second)
+	s.check("UNDONE 10 " + oldFleet)
+	v := s.cell.View()
+	var live []session.GameSession
+	for _, id := range []string{oldFleet, newFleet} {
+		page, _, _ := v.GameSessions(id, hosting.GameFilter{}, 0, "", 10)
+		live = append(live, slices.DeleteFunc(page, func(g session.GameSession) bool { return !g.Live() })...)
+	}
+	if len(live) != 1 || s.placedIn("p1") != oldFleet || v.Utilization(oldFleet, "").IdleProcesses != 1 {
+		t.Errorf("game sessions %+v, placement %+v, free %d; want one game session in %s, which leaves one server process free",
+			live, s.placement("p1"), v.Utilization(oldFleet, "").IdleProcesses, oldFleet)
+	}
+	if err := checkState(s.cell); err != nil {
+		t.Error(err)
+	}
+	if err := s.checkRestarts(); err != nil {
+		t.Error(err)
+	}
+}

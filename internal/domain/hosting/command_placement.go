@@ -258,7 +258,8 @@ func (t *Tx) Settle() {
 		if n := len(t.dirty); n > 0 {
 			r := t.dirty[0]
 			t.dirty = t.dirty[1:]
-			if t.Placement(r).Status == placement.Pending {
+			// The same Tick may have placed it already: if the failed attempt ended a rollout, all placements choose again.
+			if p := t.Placement(r); p.Status == placement.Pending && p.Game == "" {
 				t.round(r)
 			}
 			continue
