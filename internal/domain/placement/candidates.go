@@ -58,13 +58,14 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 	if len(p.Latencies) > 0 {
 		limit, _ = q.Cap(now.Sub(p.Start))
 	}
+	measured := p.measured()
 	for _, d := range destinations {
 		if d.Problem != 0 {
 			pass(d, "", d.Problem, d.Detail)
 			continue
 		}
 		for _, location := range d.Locations {
-			latency, worst := p.latency(location)
+			latency, worst := measured[location].latency()
 			switch {
 			case len(q.AllowedLocations) > 0 && !slices.Contains(q.AllowedLocations, location):
 				pass(d, location, NotAllowed, "not one of the queue's allowed locations")
@@ -148,19 +149,32 @@ func (p *Placement) wantedOrder(location string) int {
 	return len(p.Regions)
 }
 
-// latency returns the average over the players who measured a location, and the largest value. If no player did, the average is
-// infinite.
-func (p *Placement) latency(location string) (average float64, worst float32) {
-	sum, n := 0.0, 0
-	for _, l := range p.Latencies {
-		if l.Location == location {
-			sum += float64(l.Milliseconds)
-			worst = max(worst, l.Milliseconds)
-			n++
-		}
+// measurements has what the players measured for one location.
+type measurements struct {
+	sum   float64
+	n     int
+	worst float32
+}
+
+// measured returns the measurements of all locations. It reads the latencies once: a match of 200 players has thousands of them, and a queue hundreds
+// of places.
+func (p *Placement) measured() map[string]measurements {
+	if len(p.Latencies) == 0 {
+		return nil
 	}
-	if n == 0 {
+	all := map[string]measurements{}
+	for _, l := range p.Latencies {
+		m := all[l.Location]
+		all[l.Location] = measurements{m.sum + float64(l.Milliseconds), m.n + 1, max(m.worst, l.Milliseconds)}
+	}
+	return all
+}
+
+// latency returns the average over the players who measured the location, and the largest value. If no player did, the average is
+// infinite.
+func (m measurements) latency() (average float64, worst float32) {
+	if m.n == 0 {
 		return 1e300, 0
 	}
-	return sum / float64(n), worst
+	return m.sum / float64(m.n), m.worst
 }
