@@ -625,3 +625,27 @@ func TestPlacementTriesOnceWhenItsFailureEndsARollout(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A step that ends in the same Tick as the failure of the new fleet ends the rollout instead of starting the next step, which counts from zero.
+func TestRolloutComesBackAtTheEndOfAStep(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		s := newStage(t)
+		s.must(&hosting.UpdateRuntime{Fleet: newFleet, Runtime: fleet.Runtime{ActivationTimeout: time.Minute}})
+		s.serve(1, newFleet)
+		s.serve(2, oldFleet)
+		cmd := start(10, 50, 100)
+		if last {
+			cmd = start(100)
+		}
+		cmd.Failures = 1
+		s.must(cmd)
+		s.mustCreate("g1")
+		s.pass(time.Minute)
+		if r := s.rollout(); r.Phase != fleet.RolloutUndone || s.points() != oldFleet || !strings.HasPrefix(r.Why, "1 of 1 game sessions of fleet fleet-new were never active") {
+			t.Errorf("last step %t: the rollout is %s (%s), the alias points to %s; want it undone because of the game session", last, r.Phase, r.Why, s.points())
+		}
+		if err := s.checkRestarts(); err != nil {
+			t.Error(err)
+		}
+	}
+}

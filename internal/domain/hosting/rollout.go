@@ -48,8 +48,12 @@ func (t *Tx) point(alias, fleetID string) {
 	t.Emit(&AliasChanged{a})
 }
 
-// stepOver begins the next step, or completes the rollout.
+// stepOver begins the next step, or completes the rollout. It ends a rollout that must end: of the deadlines in one Tick, those of steps come first.
 func (t *Tx) stepOver(r fleet.Rollout) {
+	if ends, _ := t.mustEnd(&r); ends {
+		t.endRollout(r)
+		return
+	}
 	if next := r.Step + 1; int(next) < len(r.Weights) {
 		t.beginStep(&r, next)
 		t.rolloutEvent(&r, "has begun its next step: "+t.inWords(&r))
