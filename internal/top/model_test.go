@@ -160,6 +160,18 @@ func TestOverviewPage(t *testing.T) {
 }
 
 // Rates are computed between two polls. After a restart of the service its counters are shown.
+// On a narrow terminal, a first line may be shorter than the margin: the mark, followed by a word that needs a line of its own.
+func TestCursorOnAShortLine(t *testing.T) {
+	m := &model{width: 18}
+	lines := wrapped("! "+strings.Repeat("x", 30), m.width, trouble, operator.Named{Kind: "fleet", ID: "fleet-1"})
+	if lines[0].text != "!" {
+		t.Fatalf("the first line is %q, want one that is shorter than the margin", lines[0].text)
+	}
+	if got := ansi.Strip(m.row(&lines[0], true)); got != "> " {
+		t.Errorf("drawn as %q", got)
+	}
+}
+
 func TestRates(t *testing.T) {
 	f := newFake()
 	x := newScreen(t, f)

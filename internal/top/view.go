@@ -56,7 +56,7 @@ func (m *model) View() tea.View {
 func (m *model) row(x *line, here bool) string {
 	text := x.text
 	if here && x.to.Kind != "" {
-		return style("> "+text[len(margin):], ansi.Style{}.Reverse(true), m.width)
+		return style("> "+text[min(len(margin), len(text)):], ansi.Style{}.Reverse(true), m.width)
 	}
 	switch x.look {
 	case heading:
