@@ -237,13 +237,14 @@ func TestACallWithoutAnswerIsRepeated(t *testing.T) {
 	p := d.login()
 	d.answer("Party.CreateParty", 0, "")
 	d.answer("Party.CreateParty", 503, `{"code":"UNAVAILABLE","action":"RETRY","message":"m","retry_after_ms":1}`)
+	d.answer("Party.CreateParty", 502, "<html>a proxy whose service is being restarted")
 	d.answer("Party.CreateParty", 200, `{"party":{"party_id":"pty-1","invite_code":"K7"},"flow":{"rev":2,"seq":4,"phase":"IN_PARTY","keys":{"PARTY_ID":"pty-1"}}}`)
 	party, err := p.CreateParty(t.Context(), CreatePartyRequest{Joinability: JoinabilityOpen})
 	calls := d.calls("Party.CreateParty")
-	if err != nil || party.InviteCode != "K7" || len(calls) != 3 || p.Flow().Keys.PartyID != "pty-1" {
+	if err != nil || party.InviteCode != "K7" || len(calls) != 4 || p.Flow().Keys.PartyID != "pty-1" {
 		t.Fatalf("%+v, %v after %d calls, %+v", party, err, len(calls), p.Flow())
 	}
-	if calls[0].request == "" || calls[0].request != calls[2].request || calls[2].token != "pfa_1" || calls[2].body["joinability"] != "OPEN" {
+	if calls[0].request == "" || calls[0].request != calls[3].request || calls[3].token != "pfa_1" || calls[3].body["joinability"] != "OPEN" {
 		t.Errorf("the calls: %+v", calls)
 	}
 }

@@ -30,7 +30,7 @@ func (p *Player) call(ctx context.Context, name string, body, answer any) error 
 	for try := 1; ; try++ {
 		err := p.callOnce(ctx, name, request, body, answer)
 		failed, ok := errors.AsType[*FlowError](err)
-		if !ok || try == callTries || ctx.Err() != nil || failed.Status != 0 && failed.Code != "UNAVAILABLE" {
+		if !ok || try == callTries || ctx.Err() != nil || !failed.passing() {
 			return err
 		}
 		if sleep(ctx, max(failed.RetryAfter, jitter(callPause<<(try-1)))) != nil {

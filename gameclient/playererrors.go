@@ -97,6 +97,17 @@ func (e *FlowError) kind() error {
 	return ErrRefused
 }
 
+// passing reports whether the service did not answer, or cannot at the moment. A proxy says so for it while it is being restarted.
+func (e *FlowError) passing() bool {
+	switch e.Status {
+	case 0:
+		return true
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return e.Code == "" || e.Code == "UNAVAILABLE"
+	}
+	return false
+}
+
 func noAnswer(call string, cause error) error {
 	return &FlowError{Call: call, Action: ActionRetry, Cause: cause}
 }
