@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,7 @@ import (
 // it back). Calling again is safe.
 func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // created with mode 0600: secrets are never readable meanwhile
+	temp, err := os.CreateTemp(dir, tempPrefix(filepath.Base(path))+"*") // created with mode 0600: secrets are never readable meanwhile
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -46,6 +47,11 @@ func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	}
 	return SyncDir(dir)
 }
+
+func tempPrefix(name string) string { return "." + name + "." }
+
+// IsTemp reports whether a file was left by a Write of a file in the same directory, whose process was killed.
+func IsTemp(left, name string) bool { return strings.HasPrefix(left, tempPrefix(name)) }
 
 // SyncDir makes the names in a directory durable. Windows has no such call; its file system journals names by itself.
 func SyncDir(dir string) error {

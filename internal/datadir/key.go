@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/cluster/trust"
@@ -62,7 +61,7 @@ func removeLeft(dir string) error {
 	there, err := os.ReadDir(dir)
 	for _, x := range there {
 		for _, name := range secretFiles {
-			if strings.HasPrefix(x.Name(), "."+name+".") {
+			if atomicfile.IsTemp(x.Name(), name) {
 				err = errors.Join(err, atomicfile.Remove(filepath.Join(dir, x.Name())))
 			}
 		}

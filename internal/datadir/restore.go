@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -112,7 +111,7 @@ func emptyForRestore(dir string) (unfinished bool, err error) {
 	}
 	for _, x := range there {
 		// A restore that was killed while it wrote its first file leaves that under a temporary name.
-		if name := x.Name(); name != identity.LockFile && name != "lost+found" && !strings.HasPrefix(name, "."+pendingFile+".") {
+		if name := x.Name(); name != identity.LockFile && name != "lost+found" && !atomicfile.IsTemp(name, pendingFile) {
 			return false, fmt.Errorf("%s is not empty: it contains %s. A backup is restored into an empty directory", dir, name)
 		}
 	}
