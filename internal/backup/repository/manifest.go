@@ -272,12 +272,8 @@ func (r *Repository) manifest(ctx context.Context, name string) (*Manifest, erro
 	return decode(name, content)
 }
 
-// latest returns the latest undamaged backup, or nil.
-func (r *Repository) latest(ctx context.Context) (*Manifest, error) {
-	names, err := r.names(ctx)
-	if err != nil {
-		return nil, err
-	}
+// latest returns the latest undamaged backup of those with these names, or nil.
+func (r *Repository) latest(ctx context.Context, names []string) (*Manifest, error) {
 	for _, name := range slices.Backward(names) {
 		m, err := r.manifest(ctx, name)
 		if err == nil || !errors.Is(err, backup.ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {

@@ -159,6 +159,16 @@ func (h *house) options() Options {
 	return Options{Stream: h.stream, Log: slog.New(slog.DiscardHandler)}
 }
 
+// latest returns the latest backup.
+func (h *house) latest(r *Repository) *Manifest {
+	h.Helper()
+	names, err := r.names(h.Context())
+	h.must(err)
+	m, err := r.latest(h.Context(), names)
+	h.must(err)
+	return m
+}
+
 func (h *house) take(r *Repository) *Manifest {
 	h.Helper()
 	m, err := r.Take(h.Context(), h.options())
@@ -523,8 +533,7 @@ func TestDamageOfObjects(t *testing.T) {
 	if err != nil || objects < 5 {
 		t.Fatalf("%d objects, %v", objects, err)
 	}
-	latest, err := r.latest(t.Context())
-	h.must(err)
+	latest := h.latest(r)
 	h.must(os.Remove(filepath.Join(path, objectName(latest.State[0].Name))))
 	time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
 	if m := h.take(r); m.On != "" {
@@ -730,8 +739,7 @@ func TestKeep(t *testing.T) {
 	if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
 		t.Error(err)
 	}
-	latest, err := r.latest(t.Context())
-	h.must(err)
+	latest := h.latest(r)
 	h.must(os.WriteFile(filepath.Join(path, filepath.FromSlash(latest.name)), []byte("{}"), 0o600))
 	age("backups")
 	if _, err := r.Keep(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "cannot be read") {

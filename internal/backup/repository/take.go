@@ -53,7 +53,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	if o.Full {
 		there.young = nil // nothing that may be damaged is used
 	} else {
-		if on, err = r.latest(ctx); err != nil {
+		if on, err = r.latest(ctx, earlier); err != nil {
 			return nil, err
 		}
 		if on != nil && there.lacks(on) {
