@@ -659,6 +659,20 @@ func TestPortOfAnotherProgram(t *testing.T) {
 	})
 }
 
+// earlier starts a process as an earlier agent did, and returns its entry in the state file.
+func earlier(t *testing.T, config Config, id string) state.Process {
+	t.Helper()
+	p, err := config.Groups.Start(process.Command{ID: id, Path: filepath.Join(config.Root, "game", "server"), Args: agenttest.Args("wait"), Env: os.Environ(), Output: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		<-p.Done()
+	})
+	return state.Process{ID: id, Record: p.Record()}
+}
+
 // An agent that is killed while it takes over processes loses none of them: the state file never lacks one.
 func TestStateWhileProcessesAreAdopted(t *testing.T) {
 	s := newService(t)
@@ -674,15 +688,7 @@ func TestStateWhileProcessesAreAdopted(t *testing.T) {
 	defer a.unlock()
 	before := state.State{BootID: process.BootID()}
 	for _, id := range []string{"ending", "running"} {
-		p, err := config.Groups.Start(process.Command{ID: id, Path: filepath.Join(config.Root, "game", "server"), Args: agenttest.Args("wait"), Env: os.Environ(), Output: os.Stderr})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			p.Kill()
-			<-p.Done()
-		})
-		before.Processes = append(before.Processes, state.Process{ID: id, Record: p.Record()})
+		before.Processes = append(before.Processes, earlier(t, config, id))
 	}
 	before.Processes[0].Reason = agentproto.NormalTermination
 	if err := a.file.Write(before); err != nil {
@@ -788,15 +794,9 @@ func TestRetiringProcessMayBeActivating(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.unlock()
-	p, err := config.Groups.Start(process.Command{ID: "old", Path: filepath.Join(config.Root, "game", "server"), Args: agenttest.Args("wait"), Env: os.Environ(), Output: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Kill()
-		<-p.Done()
-	})
-	a.adopt(state.State{BootID: process.BootID(), Processes: []state.Process{{ID: "old", Record: p.Record(), Registered: true}}})
+	old := earlier(t, config, "old")
+	old.Registered = true
+	a.adopt(state.State{BootID: process.BootID(), Processes: []state.Process{old}})
 	s := a.running["old"]
 	s.retiring = time.Now().Add(-time.Hour) // the service was down for so long
 	a.connect(agentproto.HelloAnswer{FleetID: "fleet-1"})
